@@ -1,0 +1,53 @@
+# `make help` lists the targets. Everything is set up in .venv; nothing outside the checkout is touched but pip's and the simulator's caches.
+
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+READY   := $(VENV)/.ready
+RELEASE ?=
+JOBS    ?= auto
+ARGS    ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup conformance test lint compat bench clean clean-env
+
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  RELEASE=2.13.0   a release of releases.toml     JOBS=2   parallel processes (default: auto)"
+	@echo "  ARGS='--rule import/lazy'   more arguments for pytest     PYTHON=python3.11   the interpreter for a new .venv"
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 10) <= v < (3, 14) else "error: Python 3.10 to 3.13 is needed, $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.11" % v)'
+	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing the project and its tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev --group runtime
+	@touch $@
+
+setup: $(READY) ## make .venv with torch (CPU), torch_npu and the tools
+	@$(BIN)/python tools/environment.py $(if $(RELEASE),--release $(RELEASE))
+
+conformance: setup ## judge the installed torch_npu; the report goes to build/conformance
+	$(BIN)/python -m pytest cases -n $(JOBS) --forked $(ARGS)
+
+test: setup lint ## ruff, pyright, every test of the project, and the other Python and pytest versions
+	$(BIN)/python -m pytest tests -n $(JOBS) $(ARGS)
+	$(BIN)/python -m nox --tags compat
+
+lint: setup ## ruff and pyright
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+compat: $(READY) ## the judge under Python 3.10-3.13 and pytest 9.0-9.2, with and without pytest-forked and pytest-timeout
+	$(BIN)/python -m nox --tags compat
+
+bench: setup ## measure: what the harness and the simulator cost
+	$(BIN)/python bench/suite_cost.py
+
+clean: ## remove what runs have written
+	rm -rf build .pytest_cache .ruff_cache .nox
+
+clean-env: clean ## remove the environment too
+	rm -rf $(VENV)

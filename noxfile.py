@@ -1,0 +1,46 @@
+"""The judge under every Python and every pytest that it supports; none of this needs torch.
+
+`nox --tags compat` runs all of it, `nox --list` shows the sessions. An interpreter that is not installed is skipped,
+and said so.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import nox
+
+nox.needs_version = ">=2024.10"
+nox.options.default_venv_backend = "venv"
+nox.options.error_on_missing_interpreters = False
+nox.options.reuse_existing_virtualenvs = True
+
+PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+PYTESTS = ["9.0", "9.1", "9.2"]
+# Both change how pytest runs a test, and pytest-forked owns the very flag that the root conftest accepts.
+PLUGINS = {"bare": [], "forked-timeout": ["pytest-forked==1.7.5", "pytest-timeout"]}
+
+# Under pyenv every python3.X on PATH is a shim that runs only the versions made visible: make all of them visible.
+if shutil.which("pyenv"):
+    versions = subprocess.run(
+        ["pyenv", "versions", "--bare"], check=True, capture_output=True, text=True
+    ).stdout.split()
+    os.environ.setdefault("PYENV_VERSION", ":".join(versions))
+
+
+@nox.session(python=PYTHONS, tags=["compat"])
+def judge(session: nox.Session) -> None:
+    """The tests of the harness and the report under one Python."""
+    session.install("--quiet", "--editable", ".")
+    session.run("pytest", "tests/harness", "tests/report", "-n", "auto", "-q", *session.posargs)
+
+
+@nox.session(tags=["compat"])
+@nox.parametrize("plugins", list(PLUGINS), ids=list(PLUGINS))
+@nox.parametrize("pytest", PYTESTS, ids=PYTESTS)
+def forked(session: nox.Session, pytest: str, plugins: str) -> None:
+    """`pytest cases -n auto --forked` gives the same verdicts whatever the pytest and whoever owns the flag."""
+    session.install("--quiet", "--editable", ".", f"pytest=={pytest}.*", *PLUGINS[plugins])
+    session.run("pytest", "tests/test_forked.py", "-q", *session.posargs)

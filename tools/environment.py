@@ -1,0 +1,195 @@
+"""Puts one release of torch_npu, with the CPU build of torch that it needs, into the environment of this interpreter.
+
+Exists because a resolver that is asked for plain `torch` fetches the CUDA build: gigabytes, and torch_npu cannot live
+beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.metadata
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Refusal(Exception):
+    """Something that the user has to decide or mend; its text names cause and remedy."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """A torch_npu version together with the torch and triton-ascend that go with it."""
+
+    torch: str
+    torch_npu: str
+    triton_ascend: str
+    init: str
+
+    @property
+    def cpu_torch(self) -> str:
+        """The requirement that only a CPU build satisfies: the CUDA wheels carry no local version label."""
+        return f"torch=={self.torch}+cpu"
+
+
+@dataclass(frozen=True)
+class Releases:
+    """What releases.toml says."""
+
+    default: str
+    cpu_index: str
+    by_name: dict[str, Release]
+
+    @classmethod
+    def read(cls, path: Path = ROOT / "releases.toml") -> Releases:
+        """Raises Refusal when the file is missing, is no TOML, or lacks an entry."""
+        try:
+            data = tomllib.loads(path.read_text(encoding="utf-8"))
+            by_name = {name: Release(**fields) for name, fields in data["release"].items()}
+            return cls(default=data["default"], cpu_index=data["cpu_index"], by_name=by_name)
+        except OSError as error:
+            raise Refusal(f"{path}: {error.strerror}. Run this from a complete checkout.") from error
+        except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+            raise Refusal(f"{path}: not a valid table of releases: {error}") from error
+
+    def named(self, name: str | None) -> Release:
+        """Raises Refusal for a release that the file does not know."""
+        name = name or self.default
+        if name not in self.by_name:
+            raise Refusal(f"release {name!r} is not in releases.toml. Known: {', '.join(self.by_name)}.")
+        return self.by_name[name]
+
+
+def installed(distribution: str) -> str | None:
+    """The version of an installed distribution, None when it is absent."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def cuda_of_torch() -> str | None:
+    """The CUDA version that the installed torch was built for, None for a CPU build or no torch.
+
+    Read from the text of torch/version.py: importing torch would load the very build that may be wrong.
+    """
+    try:
+        version_file = importlib.metadata.distribution("torch").locate_file("torch/version.py")
+        tree = ast.parse(Path(str(version_file)).read_text(encoding="utf-8"))
+    except (importlib.metadata.PackageNotFoundError, FileNotFoundError):
+        return None
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        if any(isinstance(target, ast.Name) and target.id == "cuda" for target in targets):
+            value = node.value  # type: ignore[union-attr]
+            return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+    return None
+
+
+def pip(*arguments: str, capture: bool = False) -> subprocess.CompletedProcess[str]:
+    """Runs pip of this interpreter; the caller looks at the return code."""
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
+    return subprocess.run(command, check=False, text=True, capture_output=capture)
+
+
+def must(result: subprocess.CompletedProcess[str], what: str) -> None:
+    if result.returncode:
+        raise Refusal(
+            f"{what} could not be installed: pip ended with code {result.returncode}; its messages stand above."
+        )
+
+
+def refuse_cuda_build() -> None:
+    """Raises Refusal when the environment holds a CUDA build of torch."""
+    cuda = cuda_of_torch()
+    if cuda is not None:
+        raise Refusal(
+            f"this environment ({sys.prefix}) holds torch {installed('torch')}, built for CUDA {cuda}; torch_npu cannot "
+            "live beside it. Remove the environment (`make clean-env`) or uninstall torch there, then run `make setup`."
+        )
+
+
+def offered_by_pip(requirement: str) -> tuple[str | None, str]:
+    """Where pip, as configured here, would take a requirement from (None: it offers none), and pip's messages."""
+    result = pip(
+        "install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet", "--report", "-", requirement, capture=True
+    )
+    if result.returncode:
+        return None, result.stderr
+    return json.loads(result.stdout)["install"][0]["download_info"]["url"], result.stderr
+
+
+def install_torch(release: Release, cpu_index: str) -> None:
+    """Installs the CPU build: from pip's own configuration when that offers one, else from the index of CPU wheels."""
+    refuse_cuda_build()
+    version = installed("torch")
+    if version is not None and version.split("+")[0] == release.torch:
+        print(f"torch {version}: already there", flush=True)
+        return
+    url, messages = offered_by_pip(release.cpu_torch)
+    if url is not None:
+        print(f"{release.cpu_torch}: from pip's own configuration ({url})", flush=True)
+        must(pip("install", "--quiet", release.cpu_torch), release.cpu_torch)
+    else:
+        print(f"{release.cpu_torch}: pip's own configuration offers none, taking it from {cpu_index}", flush=True)
+        result = pip("install", "--quiet", "--extra-index-url", cpu_index, release.cpu_torch)
+        if result.returncode:
+            print(messages, file=sys.stderr)
+            raise Refusal(
+                f"{release.cpu_torch} is offered neither by pip's configuration nor by {cpu_index} for Python "
+                f"{sys.version_info.major}.{sys.version_info.minor}. Point pip at a CPU wheel (PIP_FIND_LINKS=DIR) and "
+                "run this again."
+            )
+    refuse_cuda_build()
+
+
+def install_torch_npu(release: Release) -> None:
+    """Installs the wheel alone: its requirements name plain torch, and what it truly needs stands in pyproject.toml."""
+    if installed("torch-npu") == release.torch_npu:
+        print(f"torch_npu {release.torch_npu}: already there", flush=True)
+        return
+    print(f"torch_npu {release.torch_npu}: from the package index", flush=True)
+    must(pip("install", "--quiet", "--no-deps", f"torch-npu=={release.torch_npu}"), f"torch-npu {release.torch_npu}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="tools/environment.py",
+        description="Install a release of torch_npu, and the CPU build of torch that it needs, beside this Python.",
+        epilog="`make setup` calls this after it has made .venv. Releases are listed in releases.toml.",
+    )
+    parser.add_argument("--release", metavar="NAME", help="a release of releases.toml (default: its `default`)")
+    parser.add_argument("--list", action="store_true", help="list the known releases and end")
+    options = parser.parse_args(argv)
+    try:
+        releases = Releases.read()
+        if options.list:
+            for name, release in releases.by_name.items():
+                mark = "  (default)" if name == releases.default else ""
+                print(f"{name:14} torch {release.torch:8} triton-ascend {release.triton_ascend:8} {release.init}{mark}")
+            return 0
+        release = releases.named(options.release)
+        if sys.prefix == sys.base_prefix:
+            raise Refusal(f"{sys.executable} is not in a virtual environment. Use `make setup`, which makes .venv.")
+        install_torch(release, releases.cpu_index)
+        install_torch_npu(release)
+    except Refusal as refusal:
+        print(f"error: {refusal}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
