@@ -116,8 +116,9 @@ def refuse_cuda_build() -> None:
     cuda = cuda_of_torch()
     if cuda is not None:
         raise Refusal(
-            f"this environment ({sys.prefix}) holds torch {installed('torch')}, built for CUDA {cuda}; torch_npu cannot "
-            "live beside it. Remove the environment (`make clean-env`) or uninstall torch there, then run `make setup`."
+            f"this environment ({sys.prefix}) holds torch {installed('torch')}, built for CUDA {cuda}; torch_npu "
+            "cannot live beside it. Remove the environment (`make clean-env`) or uninstall torch there, then run "
+            "`make setup`."
         )
 
 
