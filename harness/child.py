@@ -1,0 +1,127 @@
+"""The first program in every fresh interpreter: starts the import recorder, then runs one case as __main__ and writes how it
+ended. The parent believes in a pass only when this file's last record is there and the interpreter then ended with 0."""
+
+from __future__ import annotations
+
+import sys
+
+_HERE = __file__.rpartition("/")[0]
+
+
+def _package() -> None:
+    """Bind `harness` to the folder of this file. The judged package's folder may be on sys.path; were the name looked up there,
+    the judged could replace the judge."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    if sys.path and sys.path[0] == _HERE:  # Python 3.10 has no -P
+        del sys.path[0]
+    spec = spec_from_file_location("harness", f"{_HERE}/__init__.py", submodule_search_locations=[_HERE])
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules["harness"] = module
+    spec.loader.exec_module(module)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the case named by arguments[0]. Returns the interpreter's exit code."""
+    from harness import recorder
+
+    recorder.install()
+
+    import faulthandler
+    import json
+    import os
+    import types
+
+    descriptor = os.environ.pop("HARNESS_RESULT_FD", None)
+    dump = os.environ.pop("HARNESS_DUMP_FD", None)
+    if descriptor is None or dump is None or not arguments:
+        print(
+            "harness.child is started by the runner. To run one case: python -m harness run CASE key=value",
+            file=sys.stderr,
+        )
+        return 2
+    os.set_inheritable(int(dump), False)
+    faulthandler.enable(file=int(dump), all_threads=True)
+
+    from harness.probe import _session
+
+    path = arguments[0]
+    session = _session.begin(_session.ChildSession(json.loads(os.environ[_session.POINT]), int(descriptor)))
+    # Loaded now, not by the case's first line, so that a snapshot taken by the case has no harness modules in its difference.
+    import harness.probe  # noqa: F401
+
+    try:
+        code = compile(open(path, "rb").read(), path, "exec", dont_inherit=True)  # noqa: PTH123, SIM115
+    except (OSError, SyntaxError) as error:
+        session.emit({"kind": "broken", "message": f"the case cannot be read: {error}"})
+        return 1
+
+    program = types.ModuleType("__main__")
+    program.__dict__.update({"__file__": path, "__cached__": None, "__builtins__": __builtins__})
+    own = sys.modules["__main__"]  # kept: a dropped module's globals are cleared
+    sys.modules["__main__"] = program
+    sys.argv = list(arguments)
+
+    status = 0
+    try:
+        preamble = os.environ.get(_session.PREAMBLE)
+        if preamble:
+            __import__(preamble)
+        exec(code, program.__dict__)
+        end: dict = {"how": "returned"}
+    except _session.Unsupported:
+        end = {"how": "unsupported"}
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        end = {"how": "exit", "code": status, "message": str(error.code), **_trace(error)}
+        if not isinstance(error.code, int) and error.code is not None:
+            print(error.code, file=sys.stderr)
+    except BaseException as error:
+        status = 1
+        end = {"how": "raised", "type": type(error).__name__, "message": _message(error), **_trace(error, shown=True)}
+        end["probe_error"] = isinstance(error, _session.ProbeError)
+    if session.owner:
+        session.emit({"kind": "versions", **_versions(), "modules": len(sys.modules)})
+        session.emit({"kind": "end", **end, "checks": session.checks})
+    del own
+    return status
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as other:
+        return f"<its str() raises {type(other).__name__}>"
+
+
+def _trace(error: BaseException, shown: bool = False) -> dict:
+    """The traceback without this file's frames, also on stderr when `shown`."""
+    import traceback
+
+    if error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next
+    if shown:
+        traceback.print_exception(type(error), error, error.__traceback__)
+    frames = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    return {"traceback": frames}
+
+
+def _versions() -> dict:
+    """What the loaded packages say about themselves. Read from their dictionaries: asking a lazy module could load things."""
+    found: dict = {}
+    for name in ("torch", "torch_npu"):
+        module = sys.modules.get(name)
+        namespace = getattr(module, "__dict__", None)
+        if isinstance(namespace, dict):
+            version, file = namespace.get("__version__"), namespace.get("__file__")
+            found[name] = {
+                "version": None if version is None else str(version),
+                "file": None if file is None else str(file),
+            }
+    return found
+
+
+if __name__ == "__main__":
+    _package()
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,276 @@
+"""Reads what a case says about itself, without importing it: the collector, the catalogue and the probe must agree on the
+rule a file checks even when running that file would crash the interpreter."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FLAGS = frozenset({"kernels", "triton", "onnx", "onnxscript", "hccl", "torchair", "graph", "ops"})
+COUNTED = re.compile(r"(devices|python|torch)\s*(>=)\s*(\d+(?:\.\d+)*)")
+RULE_ID = re.compile(r"(?P<area>[a-z][a-z0-9_]*)/(?P<topic>[a-z][a-z0-9_]*)/(?P<number>[1-9]\d*)")
+LEVELS = ("must", "should")
+FIELDS = ("rule", "level", "matrix", "needs", "timeout", "releases")
+REQUIRED = ("rule", "level")
+DEFAULT_TIMEOUT = 120.0
+
+# The pattern that PEP 723 gives as the format's definition.
+SCRIPT_BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
+
+
+class HeaderError(Exception):
+    """A case file whose header cannot be used; str() is "file:line: cause and remedy"."""
+
+    def __init__(self, path: Path, line: int, message: str) -> None:
+        super().__init__(f"{path}:{line}: {message}")
+        self.path, self.line, self.message = path, line, message
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case file = one rule. `timeout` is in seconds of wall time for one point."""
+
+    path: Path
+    line: int
+    rule: str
+    level: str
+    title: str
+    text: str
+    matrix: Mapping[str, tuple[Any, ...]]
+    needs: tuple[str, ...]
+    timeout: float
+    releases: SpecifierSet
+
+    @property
+    def area(self) -> str:
+        return self.rule.split("/", 1)[0]
+
+    def points(self) -> list[Point]:
+        """Every combination of the matrix, in the order in which the header writes it; one point when there is none."""
+        names = list(self.matrix)
+        return [Point(self, dict(zip(names, row, strict=True))) for row in itertools.product(*self.matrix.values())]
+
+    def point(self, arguments: Sequence[str]) -> Point:
+        """The point that `key=value` words name. A key with a single value may be left out.
+
+        Raises ValueError when a word is no key=value, names no key of the matrix, no value of the key, or a key is missing.
+        """
+        given: dict[str, str] = {}
+        for word in arguments:
+            key, equals, value = word.partition("=")
+            if not equals:
+                raise ValueError(f"{word!r} is not of the form key=value")
+            if key not in self.matrix:
+                raise ValueError(
+                    f"{self.path.name} has no parameter {key!r}; it has {', '.join(self.matrix) or 'none'}"
+                )
+            given[key] = value
+        params: dict[str, Any] = {}
+        for key, values in self.matrix.items():
+            if key not in given:
+                if len(values) > 1:
+                    raise ValueError(f"say which {key}: {' '.join(f'{key}={spell(value)}' for value in values)}")
+                params[key] = values[0]
+                continue
+            matching = [value for value in values if spell(value) == given[key]]
+            if not matching:
+                known = ", ".join(spell(value) for value in values)
+                raise ValueError(
+                    f"{key}={given[key]} is not in the matrix of {self.path.name}; {key} is one of {known}"
+                )
+            params[key] = matching[0]
+        return Point(self, params)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One case with one value for each parameter: what one fresh interpreter judges."""
+
+    case: Case
+    params: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        return self.case.rule + self.suffix
+
+    @property
+    def suffix(self) -> str:
+        inner = ",".join(self.arguments)
+        return f"[{inner}]" if inner else ""
+
+    @property
+    def arguments(self) -> list[str]:
+        """The point as the words of a command line: ["order=torch_first"]."""
+        return [f"{key}={spell(value)}" for key, value in self.params.items()]
+
+
+def spell(value: Any) -> str:
+    """A matrix value as it is written on a command line and in a point's id."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def read(path: Path) -> Case:
+    """Read one case file's header. Raises HeaderError."""
+    source = path.read_text(encoding="utf-8")
+    try:
+        tree = ast.parse(source, filename=str(path))
+    except SyntaxError as error:
+        raise HeaderError(path, error.lineno or 1, f"not valid Python: {error.msg}") from None
+
+    docstring = ast.get_docstring(tree)
+    if not docstring:
+        raise HeaderError(
+            path, 1, "no docstring; the first line of the module's docstring states the rule in one sentence"
+        )
+    title, _, text = docstring.partition("\n")
+
+    blocks = [match for match in SCRIPT_BLOCK.finditer(source) if match["type"] == "script"]
+    if not blocks:
+        raise HeaderError(path, 1, "no PEP 723 block; add '# /// script', '# [tool.conformance]' …, '# ///'")
+    if len(blocks) > 1:
+        raise HeaderError(path, _line(source, blocks[1].start()), "a second PEP 723 script block; keep one")
+    block = blocks[0]
+    first = _line(source, block.start())
+    lines = block["content"].splitlines()
+    content = "\n".join(line[2:] if line.startswith("# ") else line[1:] for line in lines)
+    try:
+        document = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        inside = re.search(r"line (\d+)", str(error))
+        offset = int(inside[1]) if inside else 0
+        raise HeaderError(path, first + offset, f"the PEP 723 block is not valid TOML: {error}") from None
+    table = document.get("tool", {}).get("conformance")
+    if not isinstance(table, dict):
+        raise HeaderError(path, first, "the PEP 723 block has no [tool.conformance] table")
+
+    def at(field: str) -> int:
+        for number, line in enumerate(lines, start=first + 1):
+            if re.match(rf"#\s*(\[.*\.)?{re.escape(field)}\b", line):
+                return number
+        return first
+
+    return _case(path, first, title.strip(), text.strip(), table, at)
+
+
+def _case(path: Path, first: int, title: str, text: str, table: dict[str, Any], at: Any) -> Case:
+    for name in table:
+        if name not in FIELDS:
+            raise HeaderError(path, at(name), f"unknown field {name!r}; the fields are {', '.join(FIELDS)}")
+    for name in REQUIRED:
+        if name not in table:
+            raise HeaderError(path, first, f"the field {name!r} is missing from [tool.conformance]")
+
+    rule = table["rule"]
+    parsed = RULE_ID.fullmatch(rule) if isinstance(rule, str) else None
+    if not parsed:
+        raise HeaderError(path, at("rule"), f"rule {rule!r} is not of the form area/topic/number, e.g. import/lazy/1")
+    if parsed["area"] != path.resolve().parent.name:
+        folder = path.resolve().parent.name
+        raise HeaderError(path, at("rule"), f"rule {rule!r} has area {parsed['area']!r} but the file lies in {folder}/")
+
+    level = table["level"]
+    if level not in LEVELS:
+        raise HeaderError(path, at("level"), f"level {level!r} is neither 'must' nor 'should'")
+
+    matrix = table.get("matrix", {})
+    if not isinstance(matrix, dict):
+        raise HeaderError(path, at("matrix"), 'matrix is not a table; write matrix = { order = ["a", "b"] }')
+    for key, values in matrix.items():
+        if not key.isidentifier():
+            raise HeaderError(path, at("matrix"), f"parameter {key!r} of the matrix is no identifier")
+        if not isinstance(values, list) or not values:
+            raise HeaderError(path, at("matrix"), f"matrix.{key} must be a list with at least one value")
+        spelt = [spell(value) for value in values]
+        for value in values:
+            if not isinstance(value, (str, int, float, bool)):
+                raise HeaderError(path, at("matrix"), f"matrix.{key}: {value!r} is neither text, number nor boolean")
+            if re.search(r"[\s,\[\]=]", spell(value)) or not spell(value):
+                raise HeaderError(path, at("matrix"), f"matrix.{key}: {value!r} is empty or has a blank , = [ or ]")
+        if len(set(spelt)) < len(spelt):
+            raise HeaderError(path, at("matrix"), f"matrix.{key} names a value twice")
+
+    needs = table.get("needs", [])
+    if not isinstance(needs, list):
+        raise HeaderError(path, at("needs"), "needs is not a list of capabilities")
+    for need in needs:
+        if need not in FLAGS and not (isinstance(need, str) and COUNTED.fullmatch(need)):
+            known = ", ".join([*sorted(FLAGS), "devices>=N", "python>=X.Y", "torch>=X"])
+            raise HeaderError(path, at("needs"), f"unknown capability {need!r}; known are {known}")
+
+    timeout = table.get("timeout", DEFAULT_TIMEOUT)
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
+        raise HeaderError(path, at("timeout"), f"timeout {timeout!r} is not a positive number of seconds")
+
+    releases = table.get("releases", "")
+    try:
+        specifier = SpecifierSet(releases if isinstance(releases, str) else repr(releases))
+    except InvalidSpecifier:
+        raise HeaderError(
+            path, at("releases"), f"releases {releases!r} is no version specifier such as '>=2.9'"
+        ) from None
+
+    return Case(
+        path=path,
+        line=first,
+        rule=rule,
+        level=level,
+        title=title,
+        text=text,
+        matrix={key: tuple(values) for key, values in matrix.items()},
+        needs=tuple(needs),
+        timeout=float(timeout),
+        releases=specifier,
+    )
+
+
+def is_case_file(path: Path) -> bool:
+    """Every Python file below the cases directory is a case, save names that start with an underscore."""
+    return path.suffix == ".py" and not path.name.startswith(("_", "."))
+
+
+def read_all(paths: Iterable[Path]) -> tuple[list[Case], list[HeaderError]]:
+    """Read many case files: (cases sorted by rule, errors). A rule id that two files claim is an error of the second."""
+    cases: list[Case] = []
+    errors: list[HeaderError] = []
+    for path in sorted(paths):
+        try:
+            cases.append(read(path))
+        except HeaderError as error:
+            errors.append(error)
+    owner: dict[str, Case] = {}
+    kept: list[Case] = []
+    for case in cases:
+        other = owner.setdefault(case.rule, case)
+        if other is case:
+            kept.append(case)
+        else:
+            errors.append(HeaderError(case.path, case.line, f"rule {case.rule} is already the rule of {other.path}"))
+    return sorted(kept, key=sort_key), errors
+
+
+def sort_key(case: Case) -> tuple[str, str, int]:
+    area, topic, number = case.rule.split("/")
+    return area, topic, int(number)
+
+
+def case_files(directory: Path) -> list[Path]:
+    return [path for path in sorted(directory.rglob("*.py")) if is_case_file(path)]
+
+
+def _line(source: str, offset: int) -> int:
+    return source.count("\n", 0, offset) + 1

@@ -1,0 +1,70 @@
+"""All that a case may use of the harness: parameters, checks, and the witnesses of what the judged package did (loaded modules,
+mapped libraries, device calls). A failed check is recorded when it happens, so nobody can swallow it."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from . import libraries, modules
+from ._checks import check, close, equal, raises, same
+from ._device import device_calls, device_untouched
+from ._nested import Completed, python
+from ._session import CheckFailed, ProbeError, Unsupported, session
+
+COMPILERS = (
+    "torch._dynamo",
+    "torch._inductor",
+    "torch_npu._inductor",
+    "triton",
+    "torch_npu.npu._graph_tree",
+    "torch_npu.dynamo.torchair",
+    "torch_npu.dynamo.npugraph_ex",
+)
+"""What must stay out of an interpreter that has not asked for a compiler."""
+
+__all__ = [
+    "COMPILERS",
+    "CheckFailed",
+    "Completed",
+    "ProbeError",
+    "Unsupported",
+    "check",
+    "close",
+    "compilers_absent",
+    "device_calls",
+    "device_untouched",
+    "equal",
+    "libraries",
+    "modules",
+    "note",
+    "param",
+    "python",
+    "raises",
+    "same",
+    "unsupported",
+]
+
+
+def param(name: str) -> Any:
+    """The value of a matrix parameter at this point. Raises ProbeError for a name that is not in the matrix."""
+    return session().param(name)
+
+
+def note(key: str, value: Any) -> None:
+    """Keep a fact in the report. `value` must be JSON-able (TypeError otherwise); the last one of a key wins."""
+    session().note(key, value)
+
+
+def unsupported(reason: str) -> NoReturn:
+    """End the case: it cannot be judged here, for this reason. Not an Exception, so no `except Exception` goes on after it."""
+    session().unsupported(reason)
+    raise Unsupported(reason)
+
+
+def compilers_absent() -> None:
+    """Check that nothing of COMPILERS was ever loaded in this interpreter."""
+    modules.absent(*COMPILERS)
+
+
+# Opens the session (and, by hand, the import recorder) at the case's first line.
+session()

@@ -1,0 +1,159 @@
+"""The checks that compare values. Each says what was expected and what was found."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from types import TracebackType
+from typing import Any
+
+from ._session import CheckFailed, Unsupported, session, show
+
+# dtype name -> (rtol, atol): about the rounding of one operation in that format; other dtypes are compared exactly.
+TOLERANCES = {
+    "torch.float16": (1e-3, 1e-5),
+    "torch.bfloat16": (1.6e-2, 1e-5),
+    "torch.float32": (1.3e-6, 1e-5),
+    "torch.float64": (1e-7, 1e-7),
+    "torch.complex64": (1.3e-6, 1e-5),
+    "torch.complex128": (1e-7, 1e-7),
+}
+
+
+def check(condition: Any, sentence: str, **facts: Any) -> None:
+    """`sentence` says what must hold; `facts` are shown when it does not. Raises CheckFailed."""
+    if condition:
+        session().passed(sentence)
+    else:
+        session().failed(sentence, facts=facts)
+
+
+def same(actual: Any, expected: Any, what: str) -> None:
+    """`actual is expected`."""
+    if actual is expected:
+        session().passed(f"{what} is the same object")
+    else:
+        session().failed(
+            f"{what} is not the same object",
+            expected=f"{show(expected)} (id {id(expected):#x})",
+            found=f"{show(actual)} (id {id(actual):#x})",
+        )
+
+
+def equal(actual: Any, expected: Any, what: str) -> None:
+    """`actual == expected`."""
+    if actual == expected:
+        session().passed(f"{what} is equal")
+    else:
+        session().failed(f"{what} differs", expected=show(expected), found=show(actual))
+
+
+def close(actual: Any, expected: Any, what: str, rtol: float | None = None, atol: float | None = None) -> None:
+    """|actual - expected| <= atol + rtol * |expected| for floats, tensors on any device, and lists, tuples and dicts of them.
+
+    Tensors must agree in shape and dtype; values are compared on the CPU. Without tolerances those of the dtype are used
+    (integers and booleans: exact). A NaN is close to nothing.
+    """
+    problem = _apart(actual, expected, rtol, atol, "")
+    if problem is None:
+        session().passed(f"{what} is close")
+    else:
+        wanted, found = problem
+        session().failed(f"{what} is not close", expected=wanted, found=found)
+
+
+def _apart(actual: Any, expected: Any, rtol: float | None, atol: float | None, at: str) -> tuple[str, str] | None:
+    """None when close, else (expected, found) in words."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(expected, torch.Tensor):
+        return _tensors_apart(torch, actual, expected, rtol, atol, at)
+    if isinstance(expected, dict):
+        if not isinstance(actual, dict) or list(actual) != list(expected):
+            return f"{at}keys {list(expected)}", show(list(actual) if isinstance(actual, dict) else actual)
+        pairs = [(f"{at}[{key!r}] ", actual[key], expected[key]) for key in expected]
+    elif isinstance(expected, (list, tuple)):
+        if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
+            return f"{at}{len(expected)} values", show(actual)
+        pairs = [(f"{at}[{index}] ", *pair) for index, pair in enumerate(zip(actual, expected, strict=True))]
+    elif isinstance(expected, float) and isinstance(actual, (int, float)):
+        relative, absolute = _tolerance("torch.float64", rtol, atol)
+        if math.isclose(actual, expected, rel_tol=0.0, abs_tol=absolute + relative * abs(expected)):
+            return None
+        return f"{at}{expected!r} ± {absolute:g} ± {relative:g}·|expected|", repr(actual)
+    else:
+        return None if actual == expected else (f"{at}{show(expected)}", show(actual))
+    for inner, found, wanted in pairs:
+        problem = _apart(found, wanted, rtol, atol, inner)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _tensors_apart(
+    torch: Any, actual: Any, expected: Any, rtol: float | None, atol: float | None, at: str
+) -> tuple[str, str] | None:
+    if not isinstance(actual, torch.Tensor):
+        return f"{at}a tensor", show(actual)
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return f"{at}{tuple(expected.shape)} {expected.dtype}", f"{tuple(actual.shape)} {actual.dtype}"
+    relative, absolute = _tolerance(str(expected.dtype), rtol, atol)
+    wide = torch.complex128 if expected.dtype.is_complex else torch.float64
+    exact = expected.dtype in (torch.int64, torch.uint64) and not relative and not absolute
+    found, wanted = (side.detach().to("cpu") for side in (actual, expected))
+    if exact:
+        wrong = found != wanted
+        difference = (found - wanted).abs()
+    else:
+        found, wanted = found.to(wide), wanted.to(wide)
+        difference = (found - wanted).abs()
+        difference = torch.where(found == wanted, torch.zeros_like(difference), difference)  # inf - inf is NaN
+        wrong = ~(difference <= absolute + relative * wanted.abs())
+    if not bool(wrong.any()):
+        return None
+    index = tuple(int(axis) for axis in wrong.nonzero()[0])
+    return (
+        f"{at}within {absolute:g} + {relative:g}·|expected|; at {list(index)}: {wanted[index].item()!r}",
+        f"{found[index].item()!r}; {int(wrong.sum())} of {wrong.numel()} values differ, by up to "
+        f"{difference[wrong].max().item():g}",
+    )
+
+
+def _tolerance(dtype: str, rtol: float | None, atol: float | None) -> tuple[float, float]:
+    relative, absolute = TOLERANCES.get(dtype, (0.0, 0.0))
+    return relative if rtol is None else rtol, absolute if atol is None else atol
+
+
+class Caught:
+    """What `raises` caught: `value` is the exception."""
+
+    value: BaseException
+
+    def __init__(self, kind: type[BaseException], match: str | None) -> None:
+        self._kind, self._match = kind, match
+
+    def __enter__(self) -> Caught:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        wanted = self._kind.__name__ + (f" matching {self._match!r}" if self._match else "")
+        if value is None:
+            session().failed(f"{wanted} is raised", expected=wanted, found="no exception")
+            return False
+        if isinstance(value, (CheckFailed, Unsupported)):
+            return False
+        if not isinstance(value, self._kind) or (self._match and not re.search(self._match, str(value))):
+            try:
+                session().failed(f"{wanted} is raised", expected=wanted, found=f"{type(value).__name__}: {value}")
+            except CheckFailed as failure:
+                raise failure from value
+        self.value = value
+        session().passed(f"{wanted} is raised")
+        return True
+
+
+def raises(kind: type[BaseException], match: str | None = None) -> Caught:
+    """`with raises(TypeError, match="regex") as caught:` — the body must raise; `caught.value` is the exception."""
+    return Caught(kind, match)

@@ -1,0 +1,234 @@
+"""Where a case's results go: to the parent as JSON lines on a file of their own, or to the terminal when a person runs the case
+by hand, or only into exceptions in a process that the case itself started."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from .. import recorder
+
+HARNESS = str(Path(__file__).resolve().parent.parent) + os.sep
+POINT = "HARNESS_POINT"
+PREAMBLE = "HARNESS_PREAMBLE"
+
+
+class CheckFailed(AssertionError):
+    """A check did not hold. Already recorded when it is raised."""
+
+
+class ProbeError(Exception):
+    """The case uses the probe wrongly: the fault is the case's, and the point's outcome harness-error."""
+
+
+class Unsupported(BaseException):
+    """The case cannot be judged here."""
+
+
+class Session:
+    """What the probe talks to. Only the process that opened the session writes; forked children keep silent."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        self.params = params
+        self.checks = 0
+        self.failures = 0
+        self.pid = os.getpid()
+        self._lock = threading.Lock()
+
+    @property
+    def owner(self) -> bool:
+        return os.getpid() == self.pid
+
+    def param(self, name: str) -> Any:
+        try:
+            return self.params[name]
+        except KeyError:
+            known = ", ".join(self.params) or "none"
+            raise ProbeError(f"no parameter {name!r} in this case's matrix; it has: {known}") from None
+
+    def passed(self, message: str) -> None:
+        if self.owner:
+            with self._lock:
+                self.checks += 1
+            self.emit({"kind": "check", "ok": True, "message": message})
+
+    def failed(
+        self,
+        message: str,
+        *,
+        expected: str | None = None,
+        found: str | None = None,
+        facts: dict[str, Any] | None = None,
+        import_stack: list[str] | None = None,
+    ) -> None:
+        """Record a failed check, then raise CheckFailed."""
+        entry = {
+            "kind": "check",
+            "ok": False,
+            "message": message,
+            "expected": expected,
+            "found": found,
+            "facts": {key: show(value) for key, value in (facts or {}).items()},
+            "import_stack": import_stack or [],
+            "traceback": call_stack(sys._getframe(1)),
+        }
+        if self.owner:
+            with self._lock:
+                self.checks += 1
+                self.failures += 1
+            self.emit(entry)
+        raise CheckFailed(describe(entry))
+
+    def note(self, key: str, value: Any) -> None:
+        json.dumps(value)
+        if self.owner:
+            self.emit({"kind": "note", "key": key, "value": value})
+
+    def unsupported(self, reason: str) -> None:
+        if self.owner:
+            self.emit({"kind": "unsupported", "reason": reason})
+
+    def emit(self, entry: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class ChildSession(Session):
+    """Under the runner: one JSON line per record, written at once and whole, so that a crash loses nothing before it."""
+
+    def __init__(self, params: dict[str, Any], descriptor: int) -> None:
+        super().__init__(params)
+        os.set_inheritable(descriptor, False)
+        self._descriptor = descriptor
+
+    def emit(self, entry: dict[str, Any]) -> None:
+        line = json.dumps(entry, default=repr).encode("utf-8", "backslashreplace") + b"\n"
+        with self._lock:
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+
+
+class NestedSession(Session):
+    """In a process that the case started: a failed check only raises, and the case judges how that process ended."""
+
+    def emit(self, entry: dict[str, Any]) -> None:
+        if entry["kind"] == "check" and not entry["ok"]:
+            print(describe(entry), file=sys.stderr, flush=True)
+
+
+class HandSession(Session):
+    """`python cases/area/case.py key=value`: says each check on the terminal and sets the exit code."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        super().__init__(params)
+        self._ended = False
+
+    def emit(self, entry: dict[str, Any]) -> None:
+        kind = entry["kind"]
+        if kind == "check":
+            print(f"ok    {entry['message']}" if entry["ok"] else f"FAIL  {describe(entry)}", flush=True)
+        elif kind == "note":
+            print(f"note  {entry['key']} = {entry['value']!r}", flush=True)
+        elif kind == "unsupported":
+            self._ended = True
+            print(f"unsupported: {entry['reason']}", flush=True)
+
+    def close(self) -> None:
+        """At exit: a failed check that somebody swallowed, or no check at all, must still give exit code 1."""
+        if not self.owner or self._ended:
+            return
+        print(f"{self.checks} checks, {self.failures} failed", flush=True)
+        if self.failures or not self.checks:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
+
+
+_session: Session | None = None
+
+
+def session() -> Session:
+    """The session of this process, opened on first use."""
+    return _session if _session is not None else begin(_outside())
+
+
+def begin(opened: Session) -> Session:
+    global _session  # noqa: PLW0603
+    _session = opened
+    return opened
+
+
+def _outside() -> Session:
+    """Open a session in an interpreter that harness.child did not start."""
+    recorder.install()
+    point = os.environ.get(POINT)
+    if point is not None:
+        # A nested interpreter of a case: the same subject, so the same preamble, before anything else of it.
+        preamble = os.environ.get(PREAMBLE)
+        if preamble:
+            __import__(preamble)
+        return NestedSession(json.loads(point))
+
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    if main is None or not Path(main).is_file():
+        return NestedSession({})
+
+    import atexit
+    import faulthandler
+
+    from .. import header
+
+    if sys.path and Path(sys.path[0]).resolve() == Path(main).resolve().parent:
+        # Python puts a script's folder first; the other cases there must not shadow modules (copy.py, export.py, …).
+        del sys.path[0]
+    try:
+        case = header.read(Path(main))
+        point = case.point(sys.argv[1:])
+    except header.HeaderError as error:
+        sys.exit(str(error))
+    except ValueError as error:
+        sys.exit(f"{Path(main).name}: {error}")
+    faulthandler.enable()
+    os.environ[POINT] = json.dumps(dict(point.params))
+    by_hand = HandSession(dict(point.params))
+    atexit.register(by_hand.close)
+    print(f"{point.id}: {case.title}", flush=True)
+    return by_hand
+
+
+def call_stack(frame: FrameType | None) -> list[str]:
+    """The callers outside the harness, outermost first, as "file:line in function"."""
+    lines: list[str] = []
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith((HARNESS, "<frozen ")):
+            lines.append(f"{code.co_filename}:{frame.f_lineno} in {code.co_name}")
+        frame = frame.f_back
+    return lines[::-1]
+
+
+def show(value: Any, limit: int = 2000) -> str:
+    """repr, cut; an object whose repr raises is described instead of losing the failure it belongs to."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<{type(value).__name__} whose repr raises {type(error).__name__}: {error}>"
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
+
+
+def describe(entry: dict[str, Any]) -> str:
+    """A failed check in words, several lines."""
+    lines = [entry["message"]]
+    if entry.get("expected") is not None:
+        lines.append(f"  expected: {entry['expected']}")
+    if entry.get("found") is not None:
+        lines.append(f"  found:    {entry['found']}")
+    lines += [f"  {key} = {value}" for key, value in entry.get("facts", {}).items()]
+    if entry.get("import_stack"):
+        lines.append("  first imported by:")
+        lines += [f"    {line}" for line in entry["import_stack"]]
+    return "\n".join(lines)
