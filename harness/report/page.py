@@ -1,0 +1,192 @@
+"""The report as one page that works from a file: nothing is fetched, nothing a case printed is ever run as markup.
+
+Everything enters through autoescaped templates; a content security policy with the hash of our one script is the second lock.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from importlib.resources import files
+from itertools import groupby
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from harness.report.model import BAD, OUTCOMES, VERDICTS, expectations, outcome_label
+from harness.report.text import clip, count, duration, params, plain, value
+
+OPEN_POINTS = 3
+"""Unexpected failures of one rule shown unfolded; more of them mostly repeat each other."""
+
+MEANING = {
+    "broken": "does not conform, and no expectation says so",
+    "error": "not judged: the harness failed",
+    "stale": "holds now, but an expectation says it does not",
+    "known": "does not conform, as an expectation explains",
+    "conforms": "holds at every point that ran",
+    "unsupported": "nothing could run here",
+}
+
+
+def render(report: dict[str, Any], *, junit: str | None = None) -> str:
+    """The page for a checked report. junit: relative URL of a JUnit file to link."""
+    environment = Environment(
+        loader=PackageLoader("harness.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "plain": plain,
+        "prose": _prose,
+        "code": _code,
+        "clip": lambda text: clip(plain(text)),
+        "duration": duration,
+        "count": count,
+        "value": value,
+        "params": params,
+        "label": outcome_label,
+        "host": lambda url: urlsplit(url).hostname or url,
+    }
+    style, script = (
+        files("harness.report").joinpath("templates", name).read_text("utf-8") for name in ("page.css", "page.js")
+    )
+    areas = [
+        {"name": area, "rules": [_rule(rule) for rule in members]}
+        for area, members in groupby(
+            sorted(report["rules"], key=lambda rule: rule["area"]), key=lambda rule: rule["area"]
+        )
+    ]
+    for area in areas:
+        area["verdicts"] = _tally(view["rule"] for view in area["rules"])
+    return environment.get_template("page.html.j2").render(
+        report=report,
+        areas=areas,
+        verdicts=_tally(report["rules"]),
+        lead=_lead(report),
+        meaning=MEANING,
+        outcomes=[(outcome, report["totals"][outcome]) for outcome in OUTCOMES if report["totals"][outcome]],
+        points=sum(report["totals"].values()),
+        junit=junit,
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _lead(report: dict[str, Any]) -> tuple[str, str]:
+    """What asks for action, and the rest of the summary."""
+    found = Counter(rule["verdict"] for rule in report["rules"])
+    urgent = []
+    if number := found["broken"]:
+        urgent.append(f"{count(number, 'rule')} broken.")
+    if number := found["error"]:
+        urgent.append(f"{count(number, 'rule')} not judged because the harness failed.")
+    if number := found["stale"]:
+        urgent.append(f"{count(number, 'rule')} {'holds' if number == 1 else 'hold'} now, against an expectation.")
+    rest = [] if urgent else ["Nothing unexpected."]
+    rest.append(
+        f"{found['conforms']} of {count(len(report['rules']), 'rule')} {'conforms' if found['conforms'] == 1 else 'conform'}."
+    )
+    if number := found["known"]:
+        rest.append(f"{number} {'does' if number == 1 else 'do'} not, as known.")
+    if number := found["unsupported"]:
+        rest.append(f"{number} could not run here.")
+    return " ".join(urgent), " ".join(rest)
+
+
+def _tally(rules: Any) -> list[tuple[str, int]]:
+    seen = Counter(rule["verdict"] for rule in rules)
+    return [(verdict, seen[verdict]) for verdict in VERDICTS if seen[verdict]]
+
+
+def _rule(rule: dict[str, Any]) -> dict[str, Any]:
+    urgent = [point for point in rule["points"] if point["outcome"] in BAD | {"harness-error"}]
+    known = [point for point in rule["points"] if point["outcome"] == "xfail"]
+    return {
+        "rule": rule,
+        "anchor": _anchor(rule["id"]),
+        "urgent": [_point(rule, point, unfold=number < OPEN_POINTS) for number, point in enumerate(urgent)],
+        "known": [_point(rule, point, unfold=False) for point in known],
+        "expectations": [
+            {"expected": expected, "points": points, "stale": points[0]["outcome"] == "xpass"}
+            for expected, points in expectations(rule)
+        ],
+        "unsupported": sorted({point["reason"] for point in rule["points"] if point["outcome"] == "unsupported"}),
+        "passed": sum(point["outcome"] in {"pass", "xpass"} for point in rule["points"]),
+        "seconds": sum(point["seconds"] for point in rule["points"]),
+        "noted": any(point["notes"] for point in rule["points"]),
+    }
+
+
+def _point(rule: dict[str, Any], point: dict[str, Any], *, unfold: bool) -> dict[str, Any]:
+    failure = point["failure"] or {
+        "message": None,
+        "expected": None,
+        "found": None,
+        "import_stack": [],
+        "traceback": [],
+    }
+    texts = [
+        ("First imported by", "\n".join(failure["import_stack"])),
+        ("Traceback", "\n".join(line.rstrip("\n") for line in failure["traceback"])),
+        ("Processes left behind", "\n".join(point["leaked"])),
+        ("Stacks of all threads", point["stack_dump"] or ""),
+        ("Standard error", point["stderr"]),
+        ("Standard output", point["stdout"]),
+    ]
+    return {
+        "point": point,
+        "anchor": _anchor(f"{rule['id']}:{point['id']}"),
+        "failure": failure,
+        "gist": failure["message"] or point["reason"] or "",
+        "texts": [(title, text) for title, text in texts if text.strip()],
+        "open": unfold,
+    }
+
+
+def _anchor(name: str) -> str:
+    """A stable id that needs no escaping in a fragment, so that a link to a rule can be sent around."""
+    return quote(name, safe="/:=,.-_[]").replace("%", "~")
+
+
+def _code(text: str) -> Markup:
+    """One line or paragraph in which `words` between backticks are code."""
+    pieces = re.split(r"(`+)(.+?)\1", plain(text))
+    # split yields: text, ticks, code, text, ticks, code, ..., text
+    out = [escape(pieces[0])]
+    for index in range(2, len(pieces), 3):
+        out.append(Markup("<code>{}</code>").format(pieces[index].strip()))
+        out.append(escape(pieces[index + 1]))
+    return Markup("").join(out)
+
+
+def _prose(text: str) -> Markup:
+    """Docstring prose: paragraphs, lists with "-" or "*", indented blocks as code."""
+    out: list[Markup] = []
+    for block in re.split(r"\n[ \t]*\n", plain(text).strip("\n")):
+        lines = block.strip("\n").split("\n")
+        if not block.strip():
+            continue
+        if re.match(r"[-*] ", lines[0].lstrip()):
+            items = re.split(r"\n\s*[-*] ", "\n" + "\n".join(lines))[1:]
+            out.append(
+                Markup("<ul>{}</ul>").format(
+                    Markup("").join(Markup("<li>{}</li>").format(_code(item)) for item in items)
+                )
+            )
+        elif all(line.startswith(("    ", "\t")) for line in lines):
+            out.append(
+                Markup('<pre tabindex="0">{}</pre>').format(
+                    "\n".join(line[4:] if line[0] == " " else line[1:] for line in lines)
+                )
+            )
+        else:
+            out.append(Markup("<p>{}</p>").format(_code(block)))
+    return Markup("\n").join(out)

@@ -1,0 +1,58 @@
+"""Makes what a case printed fit to be shown: a case may print anything, the page and the terminal must stay readable."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_CONTROLS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {0x7F: 0x2421}
+_CONTROLS |= {code: 0xFFFD for code in (*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+
+
+def plain(text: str) -> str:
+    """Without colours and cursor movements; other control characters become visible symbols.
+
+    Bidirectional overrides are replaced too: they could make a command look like another one.
+    """
+    text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return text.translate(_CONTROLS).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def clip(text: str, head: int = 4_000, tail: int = 12_000) -> tuple[str, int, str]:
+    """Beginning, number of characters left out, and end of a text; the end is empty when nothing is left out."""
+    if len(text) <= head + tail:
+        return text, 0, ""
+    start, end = text[:head], text[-tail:]
+    # Cut at line ends where there are any, half a line misleads.
+    start = start[: start.rfind("\n") + 1] or start
+    end = end[end.find("\n") + 1 :] or end
+    return start, len(text) - len(start) - len(end), end
+
+
+def duration(seconds: float) -> str:
+    """Two significant places are enough for a figure that nobody judges: 0.83 s, 12.4 s, 3 min 20 s, 1 h 04 min."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def count(number: int, noun: str) -> str:
+    """1 rule, 2 rules."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def value(item: Any) -> str:
+    """A parameter or note on one line: a string as it is, anything else as JSON."""
+    return plain(item) if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+
+
+def params(point: dict[str, Any]) -> str:
+    """order=after, threads=4; "only point" for a case without a matrix."""
+    return ", ".join(f"{key}={value(item)}" for key, item in point["params"].items()) or "only point"

@@ -1,0 +1,251 @@
+"""Results as the plugin would hand them over, of every outcome, for tests that need a report without a run."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+FILE = "expectations/stock/2.10.0.toml"
+
+META: dict[str, Any] = {
+    "suite": {
+        "version": "0.1.0",
+        "started": "2026-11-29T13:05:00+00:00",
+        "seconds": 312.4,
+        "command": "pytest cases -n auto --forked --subject stock",
+    },
+    "subject": {
+        "name": "stock",
+        "release": "2.10.0",
+        "torch": "2.10.0+cpu",
+        "torch_npu": "2.10.0",
+        "python": "3.11.7",
+    },
+    "device": {"name": "sim", "detail": "0.1.0 torch 2.10.0+cpu torch_npu 2.10.0 src 1a2b3c4d"},
+}
+
+
+def meta() -> dict[str, Any]:
+    return copy.deepcopy(META)
+
+
+def rule(name: str, title: str = "What must hold holds.", text: str = "", level: str = "must") -> dict[str, Any]:
+    area, topic, number = name.split("/")
+    return {
+        "id": name, "title": title, "text": text, "level": level, "area": area, "file": f"cases/{area}/{topic}_{number}.py",
+    }  # fmt: skip
+
+
+def expected(
+    outcome: str = "fail",
+    reason: str = "The wheel imports the compiler eagerly.",
+    line: int = 3,
+    link: str | None = None,
+):
+    return {"outcome": outcome, "reason": reason, "file": FILE, "line": line, "link": link}
+
+
+def failure(message: str = "torch._dynamo must be absent after import torch_npu", **more: Any) -> dict[str, Any]:
+    return {"message": message, "expected": None, "found": None, "import_stack": [], "traceback": [], **more}
+
+
+def point(
+    rule: dict[str, Any], outcome: str = "pass", params: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    """One result. Fields that the outcome demands are filled in; keywords override them."""
+    params = params or {}
+    arguments = "".join(f" {key}={value}" for key, value in params.items())
+    result: dict[str, Any] = {
+        "rule": rule,
+        "id": f"{rule['id']}[{','.join(f'{key}={value}' for key, value in params.items())}]",
+        "params": params,
+        "outcome": outcome,
+        "expected": None,
+        "seconds": 4.31,
+        "cpu_seconds": 2.62,
+        "checks": 3,
+        "failure": None,
+        "reason": None,
+        "signal": None,
+        "exit_code": 0,
+        "stdout": "",
+        "stderr": "",
+        "stack_dump": None,
+        "leaked": [],
+        "notes": {},
+        "reproduce": f"python -m harness.child {rule['file']}{arguments}",
+    }
+    match outcome:
+        case "fail":
+            result |= {"failure": failure(), "exit_code": 1}
+        case "crash":
+            result |= {"signal": "SIGSEGV", "exit_code": None}
+        case "exit":
+            result |= {"exit_code": 3}
+        case "timeout":
+            result |= {"signal": "SIGKILL", "exit_code": None, "seconds": 60.2}
+        case "leak":
+            result |= {"leaked": ["pid 4711: python -c 'import time; time.sleep(1e9)'"]}
+        case "harness-error":
+            result |= {"reason": "the result file ends in the middle of a record", "checks": 0}
+        case "unsupported":
+            result |= {"reason": "unsupported: needs triton", "checks": 0, "exit_code": None}
+        case "xfail":
+            result |= {"failure": failure(), "expected": expected(), "exit_code": 1}
+        case "xpass":
+            result |= {"expected": expected()}
+    return {**result, **more}
+
+
+STACK = """\
+Fatal Python error: Segmentation fault
+
+Thread 0x00007f3c1d7fe700 (most recent call first):
+  File "/usr/lib/python3.11/threading.py", line 327 in wait
+  File "/usr/lib/python3.11/queue.py", line 171 in get
+  File "/usr/lib/python3.11/threading.py", line 982 in run
+
+Current thread 0x00007f3c24a5f740 (most recent call first):
+  File "site-packages/torch_npu/npu/graphs.py", line 214 in replay
+  File "cases/npugraph/replay_2.py", line 31 in <module>
+"""
+
+
+def results() -> list[dict[str, Any]]:
+    """A run as rich as real ones: every outcome and verdict, several areas, long and short texts."""
+    lazy = rule(
+        "import/lazy/1",
+        "`import torch_npu` loads neither Dynamo nor Inductor.",
+        "Loading the compiler costs about half of the import time and a thousand modules, and most processes never compile\n"
+        "anything. A name that is bound early also defeats every later patch.\n\nThe rule holds in each order of the two "
+        "imports:\n\n- `torch` first, as most programs do;\n- `torch_npu` alone, which imports torch by itself;\n- twice, "
+        "because a second import must not undo the first.\n\nBy hand:\n\n    python cases/import/lazy_1.py order=npu_only",
+    )
+    trigger = rule(
+        "import/trigger/3",
+        "Setup runs once when `torch._dynamo` is imported, whatever came first.",
+        "A trigger that is registered too late never fires; one that fires twice registers the backends twice.",
+    )
+    inventory = rule("import/inventory/2", "The Dynamo patches of the eager import are all in place after the trigger.")
+    silent = rule("import/output/1", "Importing torch_npu prints nothing.", level="should")
+    entry = rule(
+        "entry_points/backends/1",
+        "`torch._dynamo.list_backends()` names npu, npugraph_ex and npugraphs before anything was compiled.",
+    )
+    onnx = rule("onnx/export/1", "`torch.onnx.export` of an NPU module gives the graph that the CPU module gives.")
+    race = rule(
+        "races/first_compile/1",
+        "Threads that compile for the first time at the same moment see one setup, complete, and none sees half of it.",
+        "Serving engines warm up from a thread pool.",
+    )
+    fork = rule("races/fork/2", "A child forked during setup either has all of it or does it again.")
+    replay = rule("npugraph/replay/2", "A captured graph replays after its inputs were overwritten in place.")
+    stray = rule(
+        "npugraph/pool/1", "Interpreter exit ends the compile workers that a graph pool started.", level="should"
+    )
+    launch = rule("fast_launch/plan/4", "A launch plan is rebuilt when the stride of an argument changes.")
+    launch_key = rule("fast_launch/plan/10", "The key of a launch plan does not keep its tensors alive.")
+    judge = rule("compile/invalid/1", "An invalid option fails without touching the device.")
+    slow = rule("compile/options/3", "Options of one `torch.compile` call do not leak into the next.")
+
+    eager = expected(
+        "fail",
+        "`torch_npu/__init__.py` imports `torch_npu.dynamo` eagerly, which loads all of Dynamo: 823 modules and about 45 % of "
+        "the import time. Lazy init moves this behind a post-import trigger from 2.12.0 on.\n\nUntil then the reference "
+        "implementation defers the same eight modules.",
+        3,
+        "https://gitcode.com/Ascend/pytorch/pulls/30000",
+    )
+    stacked = failure(
+        expected="not loaded",
+        found="torch._dynamo and 412 modules below it",
+        import_stack=[
+            "cases/import/lazy_1.py:24 in <module>",
+            "site-packages/torch_npu/__init__.py:61 in <module>",
+            "site-packages/torch_npu/dynamo/__init__.py:9 in <module>",
+        ],
+        traceback=[
+            "Traceback (most recent call last):",
+            '  File "cases/import/lazy_1.py", line 26, in <module>',
+            '    probe.modules.absent("torch._dynamo", "torch._inductor")',
+            "harness.probe.CheckFailed: torch._dynamo must be absent after import torch_npu",
+        ],
+    )
+    out = [
+        point(lazy, "xfail", {"order": order}, failure=stacked, expected=eager, notes={"modules": 1937})
+        for order in ("npu_only", "torch_first", "npu_first", "twice")
+    ]
+    out.append(
+        point(
+            trigger,
+            "fail",
+            {"order": "after"},
+            failure=failure(
+                "setup has run exactly once",
+                expected="1",
+                found="2",
+                traceback=stacked["traceback"],
+            ),
+            stdout="loaded torch_npu in 1.9 s\n"
+            + "".join(f"\x1b[32mINFO\x1b[0m registering backend {n}\n" for n in range(40)),
+            stderr="[W compiler_depend.ts:28] Warning: the operator library was opened before the first operator was called, "
+            * 3,
+        )
+    )
+    out += [point(trigger, "pass", {"order": order}) for order in ("before", "twice")]
+    out.append(point(inventory, notes={"patches": 31, "missing": []}))
+    out.append(point(silent, stdout="nothing"))
+    out += [
+        point(entry, "pass", {"exclude_tags": tags, "threads": n})
+        for tags in ("none", "default", "experimental") for n in (1, 4)
+    ]  # fmt: skip
+    out += [point(onnx, "unsupported", {"opset": n}, reason="unsupported: needs onnxscript") for n in (17, 18)]
+    out.append(
+        point(
+            race,
+            "timeout",
+            {"threads": 8, "barrier": "spin"},
+            stack_dump=STACK.replace("Fatal Python error: Segmentation fault\n\n", ""),
+        )
+    )
+    out.append(
+        point(race, "exit", {"threads": 2, "barrier": "spin"}, stderr="terminate called without an active exception\n")
+    )
+    out.append(point(race, "pass", {"threads": 1, "barrier": "none"}))
+    out.append(
+        point(
+            fork, "xfail", {"moment": "during"},
+            failure=None, signal="SIGABRT", exit_code=None, stack_dump=STACK,
+            expected=expected("crash", "The child inherits a held lock of the operator queue and aborts at its first launch.", 22),
+        )
+    )  # fmt: skip
+    out.append(
+        point(
+            fork,
+            "xpass",
+            {"moment": "after"},
+            expected=expected("timeout", "The child waits for a thread that it does not have.", 29),
+        )
+    )
+    out.append(point(replay, "crash", {"inputs": "in_place", "streams": 2}, stack_dump=STACK, stderr=STACK))
+    out.append(
+        point(
+            replay,
+            "crash",
+            {"inputs": "in_place", "streams": 1},
+            expected=expected("fail", "Replays read the old values.", 41),
+        )
+    )
+    out += [point(replay, "crash", {"inputs": "swapped", "streams": n}) for n in (1, 2, 3)]
+    out.append(point(stray, "leak", {"workers": 4}))
+    out += [point(launch, "pass", {"stride": n}) for n in (1, 2, 16)]
+    out.append(
+        point(
+            launch_key, "xfail", {}, failure=failure("a weak reference to the tensor is dead", expected="None", found="tensor(…)"),
+            expected=expected("fail", "The plan cache holds the argument tuple of its first launch, so memory is never given back.", 57),
+        )
+    )  # fmt: skip
+    out.append(point(judge, "harness-error", {"option": "mode"}))
+    out.append(point(judge, "pass", {"option": "npu_backend"}))
+    out.append(point(slow, "pass", {}, seconds=48.0, cpu_seconds=91.4))
+    return out
