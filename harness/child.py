@@ -1,5 +1,5 @@
-"""The first program in every fresh interpreter: starts the import recorder, then runs one case as __main__ and writes how it
-ended. The parent believes in a pass only when this file's last record is there and the interpreter then ended with 0."""
+"""The first program in every fresh interpreter: starts the import recorder, runs one case as __main__ and writes how it
+ended. The parent believes in a pass only if the last record is there and the interpreter then ended with 0."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ _HERE = __file__.rpartition("/")[0]
 
 
 def _package() -> None:
-    """Bind `harness` to the folder of this file. The judged package's folder may be on sys.path; were the name looked up there,
-    the judged could replace the judge."""
+    """Bind `harness` to the folder of this file. Were the name looked up on sys.path, where the judged package's folder
+    may stand first, the judged could replace the judge."""
     from importlib.util import module_from_spec, spec_from_file_location
 
     if sys.path and sys.path[0] == _HERE:  # Python 3.10 has no -P
         del sys.path[0]
     spec = spec_from_file_location("harness", f"{_HERE}/__init__.py", submodule_search_locations=[_HERE])
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules["harness"] = module
     spec.loader.exec_module(module)
@@ -48,7 +49,7 @@ def main(arguments: list[str]) -> int:
 
     path = arguments[0]
     session = _session.begin(_session.ChildSession(json.loads(os.environ[_session.POINT]), int(descriptor)))
-    # Loaded now, not by the case's first line, so that a snapshot taken by the case has no harness modules in its difference.
+    # Loaded now, not by the case's first line, so that the case finds no harness module among the new ones.
     import harness.probe  # noqa: F401
 
     try:
@@ -108,7 +109,7 @@ def _trace(error: BaseException, shown: bool = False) -> dict:
 
 
 def _versions() -> dict:
-    """What the loaded packages say about themselves. Read from their dictionaries: asking a lazy module could load things."""
+    """What the loaded packages say of themselves, read from their dictionaries: asking a lazy module could load it."""
     found: dict = {}
     for name in ("torch", "torch_npu"):
         module = sys.modules.get(name)

@@ -1,5 +1,5 @@
-"""Reads what a case says about itself, without importing it: the collector, the catalogue and the probe must agree on the
-rule a file checks even when running that file would crash the interpreter."""
+"""Reads what a case says about itself without importing it: collector, catalogue and probe must agree on the rule that
+a file checks, even when running that file would crash the interpreter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
 FLAGS = frozenset({"kernels", "triton", "onnx", "onnxscript", "hccl", "torchair", "graph", "ops"})
 COUNTED = re.compile(r"(devices|python|torch)\s*(>=)\s*(\d+(?:\.\d+)*)")
@@ -61,12 +61,14 @@ class Case:
     def points(self) -> list[Point]:
         """Every combination of the matrix, in the order in which the header writes it; one point when there is none."""
         names = list(self.matrix)
-        return [Point(self, dict(zip(names, row, strict=True))) for row in itertools.product(*self.matrix.values())]
+        columns: list[tuple[Any, ...]] = list(self.matrix.values())
+        rows = itertools.product(*columns)
+        return [Point(self, dict(zip(names, row, strict=True))) for row in rows]
 
     def point(self, arguments: Sequence[str]) -> Point:
         """The point that `key=value` words name. A key with a single value may be left out.
 
-        Raises ValueError when a word is no key=value, names no key of the matrix, no value of the key, or a key is missing.
+        Raises ValueError for a word that is no key=value, an unknown key or value, and a missing key.
         """
         given: dict[str, str] = {}
         for word in arguments:
@@ -81,7 +83,7 @@ class Case:
         params: dict[str, Any] = {}
         for key, values in self.matrix.items():
             if key not in given:
-                if len(values) > 1:
+                if len(values) != 1:
                     raise ValueError(f"say which {key}: {' '.join(f'{key}={spell(value)}' for value in values)}")
                 params[key] = values[0]
                 continue
@@ -164,13 +166,12 @@ def read(path: Path) -> Case:
                 return number
         return first
 
-    return _case(path, first, title.strip(), text.strip(), table, at)
+    def wrong(field: str, message: str) -> HeaderError:
+        return HeaderError(path, at(field), message)
 
-
-def _case(path: Path, first: int, title: str, text: str, table: dict[str, Any], at: Any) -> Case:
     for name in table:
         if name not in FIELDS:
-            raise HeaderError(path, at(name), f"unknown field {name!r}; the fields are {', '.join(FIELDS)}")
+            raise wrong(name, f"unknown field {name!r}; the fields are {', '.join(FIELDS)}")
     for name in REQUIRED:
         if name not in table:
             raise HeaderError(path, first, f"the field {name!r} is missing from [tool.conformance]")
@@ -178,43 +179,43 @@ def _case(path: Path, first: int, title: str, text: str, table: dict[str, Any], 
     rule = table["rule"]
     parsed = RULE_ID.fullmatch(rule) if isinstance(rule, str) else None
     if not parsed:
-        raise HeaderError(path, at("rule"), f"rule {rule!r} is not of the form area/topic/number, e.g. import/lazy/1")
+        raise wrong("rule", f"rule {rule!r} is not of the form area/topic/number, e.g. import/lazy/1")
     if parsed["area"] != path.resolve().parent.name:
         folder = path.resolve().parent.name
-        raise HeaderError(path, at("rule"), f"rule {rule!r} has area {parsed['area']!r} but the file lies in {folder}/")
+        raise wrong("rule", f"rule {rule!r} has area {parsed['area']!r} but the file lies in {folder}/")
 
     level = table["level"]
     if level not in LEVELS:
-        raise HeaderError(path, at("level"), f"level {level!r} is neither 'must' nor 'should'")
+        raise wrong("level", f"level {level!r} is neither 'must' nor 'should'")
 
     matrix = table.get("matrix", {})
     if not isinstance(matrix, dict):
-        raise HeaderError(path, at("matrix"), 'matrix is not a table; write matrix = { order = ["a", "b"] }')
+        raise wrong("matrix", 'matrix is not a table; write matrix = { order = ["a", "b"] }')
     for key, values in matrix.items():
         if not key.isidentifier():
-            raise HeaderError(path, at("matrix"), f"parameter {key!r} of the matrix is no identifier")
+            raise wrong("matrix", f"parameter {key!r} of the matrix is no identifier")
         if not isinstance(values, list) or not values:
-            raise HeaderError(path, at("matrix"), f"matrix.{key} must be a list with at least one value")
+            raise wrong("matrix", f"matrix.{key} must be a list with at least one value")
         spelt = [spell(value) for value in values]
         for value in values:
             if not isinstance(value, (str, int, float, bool)):
-                raise HeaderError(path, at("matrix"), f"matrix.{key}: {value!r} is neither text, number nor boolean")
+                raise wrong("matrix", f"matrix.{key}: {value!r} is neither text, number nor boolean")
             if re.search(r"[\s,\[\]=]", spell(value)) or not spell(value):
-                raise HeaderError(path, at("matrix"), f"matrix.{key}: {value!r} is empty or has a blank , = [ or ]")
+                raise wrong("matrix", f"matrix.{key}: {value!r} is empty or has a blank , = [ or ]")
         if len(set(spelt)) < len(spelt):
-            raise HeaderError(path, at("matrix"), f"matrix.{key} names a value twice")
+            raise wrong("matrix", f"matrix.{key} names a value twice")
 
     needs = table.get("needs", [])
     if not isinstance(needs, list):
-        raise HeaderError(path, at("needs"), "needs is not a list of capabilities")
+        raise wrong("needs", "needs is not a list of capabilities")
     for need in needs:
         if need not in FLAGS and not (isinstance(need, str) and COUNTED.fullmatch(need)):
             known = ", ".join([*sorted(FLAGS), "devices>=N", "python>=X.Y", "torch>=X"])
-            raise HeaderError(path, at("needs"), f"unknown capability {need!r}; known are {known}")
+            raise wrong("needs", f"unknown capability {need!r}; known are {known}")
 
     timeout = table.get("timeout", DEFAULT_TIMEOUT)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
-        raise HeaderError(path, at("timeout"), f"timeout {timeout!r} is not a positive number of seconds")
+        raise wrong("timeout", f"timeout {timeout!r} is not a positive number of seconds")
 
     releases = table.get("releases", "")
     try:
@@ -229,8 +230,8 @@ def _case(path: Path, first: int, title: str, text: str, table: dict[str, Any], 
         line=first,
         rule=rule,
         level=level,
-        title=title,
-        text=text,
+        title=title.strip(),
+        text=text.strip(),
         matrix={key: tuple(values) for key, values in matrix.items()},
         needs=tuple(needs),
         timeout=float(timeout),
@@ -244,13 +245,13 @@ def is_case_file(path: Path) -> bool:
 
 
 def read_all(paths: Iterable[Path]) -> tuple[list[Case], list[HeaderError]]:
-    """Read many case files: (cases sorted by rule, errors). A rule id that two files claim is an error of the second."""
+    """Read many case files: (cases sorted by rule, errors). A rule id claimed twice is an error of the second file."""
     cases: list[Case] = []
     errors: list[HeaderError] = []
     for path in sorted(paths):
         try:
             cases.append(read(path))
-        except HeaderError as error:
+        except HeaderError as error:  # noqa: PERF203 - all bad headers are told at once
             errors.append(error)
     owner: dict[str, Case] = {}
     kept: list[Case] = []

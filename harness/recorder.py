@@ -1,5 +1,5 @@
-"""Remembers every module body that this interpreter executes, who asked for it, and every attempt to import. sys.modules alone
-can be tidied up by the judged package; an audit hook cannot be removed."""
+"""Remembers every module body that this interpreter executes, who asked for it, and every attempt to import. The judged
+package can tidy up sys.modules; an audit hook it cannot remove."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Frame = tuple[str, int, str]  # file, line, function
 class Origin:
     """Where something was asked for: the frames up to the enclosing module body, then that body's own origin.
 
-    Linked rather than copied: import chains are dozens deep, and 2,000 full copies would cost more than the imports' bookkeeping.
+    Linked rather than copied: import chains are dozens deep, and 2,000 full copies would be felt in the import's time.
     """
 
     __slots__ = ("frames", "parent")
@@ -32,7 +32,7 @@ class Origin:
 
 
 attempts: dict[str, Origin] = {}
-"""Imported name -> first import statement that found it absent. The module need not exist, let alone have been executed."""
+"""Imported name -> first import statement that found it absent. The module need not exist, let alone have run."""
 extensions: dict[str, Origin] = {}
 """Name of an extension module -> who loaded it."""
 bodies: dict[str, Origin] = {}
@@ -68,7 +68,8 @@ def _hook(event: str, args: tuple) -> None:
                         names.setdefault(inner[1].get("__name__"), file)
                 if file not in bodies:
                     bodies[file] = _origin(frame)
-            else:
+            elif len(code.co_names) > 2:
+                # Smaller ones are the thousands of functions that dataclasses and namedtuples compile.
                 anonymous.append((code, _origin(frame)))
     elif event == "import":
         name = args[0]

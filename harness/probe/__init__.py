@@ -1,5 +1,5 @@
-"""All that a case may use of the harness: parameters, checks, and the witnesses of what the judged package did (loaded modules,
-mapped libraries, device calls). A failed check is recorded when it happens, so nobody can swallow it."""
+"""All that a case may use of the harness: parameters, checks, and the witnesses of what the judged package did (its
+modules, libraries, device calls). A failed check is recorded when it happens, so nobody can swallow it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def note(key: str, value: Any) -> None:
 
 
 def unsupported(reason: str) -> NoReturn:
-    """End the case: it cannot be judged here, for this reason. Not an Exception, so no `except Exception` goes on after it."""
+    """End the case: it cannot be judged here, for this reason. Raises what no `except Exception` catches."""
     session().unsupported(reason)
     raise Unsupported(reason)
 

@@ -50,9 +50,9 @@ def equal(actual: Any, expected: Any, what: str) -> None:
 
 
 def close(actual: Any, expected: Any, what: str, rtol: float | None = None, atol: float | None = None) -> None:
-    """|actual - expected| <= atol + rtol * |expected| for floats, tensors on any device, and lists, tuples and dicts of them.
+    """|actual - expected| <= atol + rtol * |expected| for floats, tensors on any device, lists, tuples, dicts of them.
 
-    Tensors must agree in shape and dtype; values are compared on the CPU. Without tolerances those of the dtype are used
+    Tensors must agree in shape and dtype; values are compared on the CPU. Without tolerances those of the dtype hold
     (integers and booleans: exact). A NaN is close to nothing.
     """
     problem = _apart(actual, expected, rtol, atol, "")
@@ -67,7 +67,7 @@ def _apart(actual: Any, expected: Any, rtol: float | None, atol: float | None, a
     """None when close, else (expected, found) in words."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(expected, torch.Tensor):
-        return _tensors_apart(torch, actual, expected, rtol, atol, at)
+        return _tensors_apart(actual, expected, rtol, atol, at)
     if isinstance(expected, dict):
         if not isinstance(actual, dict) or list(actual) != list(expected):
             return f"{at}keys {list(expected)}", show(list(actual) if isinstance(actual, dict) else actual)
@@ -91,8 +91,9 @@ def _apart(actual: Any, expected: Any, rtol: float | None, atol: float | None, a
 
 
 def _tensors_apart(
-    torch: Any, actual: Any, expected: Any, rtol: float | None, atol: float | None, at: str
+    actual: Any, expected: Any, rtol: float | None, atol: float | None, at: str
 ) -> tuple[str, str] | None:
+    torch: Any = sys.modules["torch"]
     if not isinstance(actual, torch.Tensor):
         return f"{at}a tensor", show(actual)
     if actual.shape != expected.shape or actual.dtype != expected.dtype:

@@ -1,16 +1,17 @@
-"""What the judged package did to the device: the simulator counts every call into the device runtime; on a real NPU only the
-mapped libraries and the opened device nodes can be seen."""
+"""What the judged package did to the device: the simulator counts every call into the device runtime; on a real NPU
+only the mapped libraries and the opened device nodes can be seen."""
 
 from __future__ import annotations
 
 import importlib
 import os
+from pathlib import Path
 
 from . import libraries
 from ._session import Unsupported, session
 
 CALLS = "HARNESS_DEVICE_CALLS"
-"""Environment variable: module whose counts() gives {call: times}. Unset where the device keeps no count (a real NPU)."""
+"""Environment variable: module whose counts() gives {call: times}. Unset where nobody counts (a real NPU)."""
 
 OPERATOR_LIBRARY = "libopapi"
 
@@ -34,7 +35,7 @@ TOUCHING = (
 
 
 def device_calls() -> dict[str, int]:
-    """Calls into the device runtime since the interpreter started, by name. Ends the case as unsupported where nobody counts."""
+    """Calls into the device runtime since the interpreter started, by name. Unsupported where nobody counts."""
     counted = _counts()
     if counted is None:
         reason = "this device keeps no count of calls (the simulated one does: --device sim)"
@@ -67,9 +68,9 @@ def _counts() -> dict[str, int] | None:
 
 def _open_nodes() -> list[str]:
     found = set()
-    for descriptor in os.listdir("/proc/self/fd"):
+    for descriptor in Path("/proc/self/fd").iterdir():
         try:
-            target = os.readlink(f"/proc/self/fd/{descriptor}")
+            target = str(descriptor.readlink())
         except FileNotFoundError:  # the descriptor of this very listing
             continue
         name = target.removeprefix("/dev/davinci")

@@ -29,8 +29,8 @@ def python(
     timeout: float | None = None,
     check: bool = True,
 ) -> Completed:
-    """Run `python -c code args…`. `env` adds to this process's environment, a None removes. `timeout` is in seconds; without one
-    the case's own applies. With `check`, an exit code other than 0 is a failed check; so is a timeout, always.
+    """Run `python -c code args…`. `env` adds to this process's environment, a None removes. `timeout` is in seconds;
+    without one the case's own applies. With `check`, an exit code other than 0 is a failed check; a timeout always is.
 
     `code` must not start with a __future__ import when the subject is one that is imported first.
     """

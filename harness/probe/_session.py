@@ -1,5 +1,5 @@
-"""Where a case's results go: to the parent as JSON lines on a file of their own, or to the terminal when a person runs the case
-by hand, or only into exceptions in a process that the case itself started."""
+"""Where a case's results go: to the parent as JSON lines on a file of their own, to the terminal when a person runs the
+case by hand, or only into exceptions in a process that the case itself started."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Session:
 
 
 class ChildSession(Session):
-    """Under the runner: one JSON line per record, written at once and whole, so that a crash loses nothing before it."""
+    """Under the runner: one JSON line per record, written at once and whole, so that a crash loses nothing."""
 
     def __init__(self, params: dict[str, Any], descriptor: int) -> None:
         super().__init__(params)

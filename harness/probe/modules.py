@@ -1,5 +1,5 @@
-"""Which modules this interpreter has ever loaded, on two kinds of evidence: the present sys.modules, and the record of every
-executed module body, which survives `del sys.modules[name]` and loading by hand."""
+"""Which modules this interpreter has ever loaded, on two kinds of evidence: the present sys.modules, and the record of
+every executed module body, which survives `del sys.modules[name]` and loading by hand."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def present(*names: str) -> None:
 
 
 def importer(name: str) -> list[str] | None:
-    """Who loaded `name` first: callers, outermost first, as "file:line in function". None when nobody did since the start."""
+    """Who loaded `name` first: callers, outermost first, as "file:line in function". None when nobody did."""
     origin = recorder.bodies.get(recorder.names.get(name, "")) or recorder.extensions.get(name)
     if origin is None:
         for file, candidate in list(recorder.bodies.items()):
@@ -109,8 +109,8 @@ def _roots() -> tuple[str, ...]:
 
 @lru_cache(maxsize=16384)
 def _names_of(file: str, roots: tuple[str, ...]) -> frozenset[str]:
-    """Names under which `file` can be imported: relative to each entry of sys.path, and to the folder that holds its outermost
-    package (so a copy that lies outside sys.path is seen too)."""
+    """Names under which `file` can be imported: relative to each entry of sys.path, and to the folder that holds its
+    outermost package (so a copy that lies outside sys.path is seen too)."""
     path = file[:-1] if file.endswith(".pyc") else file
     if not path.endswith(".py"):
         return frozenset()
@@ -120,7 +120,7 @@ def _names_of(file: str, roots: tuple[str, ...]) -> frozenset[str]:
         top = top.parent
     names = set()
     for parent in {*parents, str(top)}:
-        parts = path[len(parent.rstrip(os.sep)) + 1 : -3].split(os.sep)
+        parts = path[len(parent.rstrip(os.sep)) + 1 : -3].split(os.sep)  # noqa: PTH206 - text, thousands of times
         if parts[-1] == "__init__":
             parts.pop()
         if parts and all(part.isidentifier() for part in parts):
