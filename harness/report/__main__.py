@@ -15,7 +15,7 @@ examples:
   python -m harness.report build/conformance/report.json          check it and print the table
   python -m harness.report build/conformance/report.json -o pages also write pages/report.html
 
-exit codes: 0 the report is valid (whatever it says about the subject), 2 it is not, or a file cannot be read or written.
+exit codes: 0 the report is valid, whatever it says about the subject; 2 it is not, or a file cannot be read or written.
 """
 
 

@@ -24,8 +24,8 @@ class ReportPaths(NamedTuple):
 def write(results: Iterable[dict[str, Any]], meta: dict[str, Any], directory: Path) -> ReportPaths:
     """Judge the rules and write report.json and report.html into `directory`, which is created if need be.
 
-    For the form of `results` and `meta` see `harness.report.model.build`. A junit.xml that lies in the directory is linked
-    from the page. Files of an earlier run are removed first: an old report must not pass for the one that failed.
+    For the form of `results` and `meta` see `harness.report.model.build`. A junit.xml in the directory is linked from
+    the page. Files of an earlier run are removed first: an old report must not pass for the one that failed.
 
     Raises InvalidReport when the data is not a report; what there is has then been kept in report.invalid.json.
     """

@@ -1,6 +1,7 @@
 """The report as one page that works from a file: nothing is fetched, nothing a case printed is ever run as markup.
 
-Everything enters through autoescaped templates; a content security policy with the hash of our one script is the second lock.
+Everything enters through autoescaped templates; a content security policy with the hash of our one script is the second
+lock.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def render(report: dict[str, Any], *, junit: str | None = None) -> str:
         "host": lambda url: urlsplit(url).hostname or url,
     }
     style, script = (
-        files("harness.report").joinpath("templates", name).read_text("utf-8") for name in ("page.css", "page.js")
+        (files("harness.report") / "templates" / name).read_text(encoding="utf-8") for name in ("page.css", "page.js")
     )
     areas = [
         {"name": area, "rules": [_rule(rule) for rule in members]}
@@ -70,6 +71,12 @@ def render(report: dict[str, Any], *, junit: str | None = None) -> str:
         areas=areas,
         verdicts=_tally(report["rules"]),
         lead=_lead(report),
+        attention=[
+            (rule, _anchor(rule["id"]))
+            for verdict in ("broken", "error", "stale")
+            for rule in report["rules"]
+            if rule["verdict"] == verdict
+        ],
         meaning=MEANING,
         outcomes=[(outcome, report["totals"][outcome]) for outcome in OUTCOMES if report["totals"][outcome]],
         points=sum(report["totals"].values()),
@@ -91,9 +98,8 @@ def _lead(report: dict[str, Any]) -> tuple[str, str]:
     if number := found["stale"]:
         urgent.append(f"{count(number, 'rule')} {'holds' if number == 1 else 'hold'} now, against an expectation.")
     rest = [] if urgent else ["Nothing unexpected."]
-    rest.append(
-        f"{found['conforms']} of {count(len(report['rules']), 'rule')} {'conforms' if found['conforms'] == 1 else 'conform'}."
-    )
+    verb = "conforms" if found["conforms"] == 1 else "conform"
+    rest.append(f"{found['conforms']} of {count(len(report['rules']), 'rule')} {verb}.")
     if number := found["known"]:
         rest.append(f"{number} {'does' if number == 1 else 'do'} not, as known.")
     if number := found["unsupported"]:
@@ -144,7 +150,6 @@ def _point(rule: dict[str, Any], point: dict[str, Any], *, unfold: bool) -> dict
     return {
         "point": point,
         "anchor": _anchor(f"{rule['id']}:{point['id']}"),
-        "failure": failure,
         "gist": failure["message"] or point["reason"] or "",
         "texts": [(title, text) for title, text in texts if text.strip()],
         "open": unfold,

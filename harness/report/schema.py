@@ -11,8 +11,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import jsonschema
+from jsonschema import ValidationError
 from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
 
 from harness.report.model import totals, verdict
 
@@ -39,19 +40,14 @@ def schema() -> dict[str, Any]:
 
 @cache
 def _validator() -> Validator:
-    kind = jsonschema.validators.validator_for(schema())
+    kind = validator_for(schema())
     kind.check_schema(schema())
     return kind(schema())
 
 
 def check(report: Any, source: str = "report") -> None:
     """Raise InvalidReport, naming `source`, unless the report meets the schema and is consistent in itself."""
-    problems = [
-        f"{pointer(error.absolute_path)}: {_explain(error)}"
-        for error in sorted(
-            _validator().iter_errors(report), key=lambda error: [str(part) for part in error.absolute_path]
-        )
-    ]
+    problems = [_explain(error) for error in _validator().iter_errors(report)]
     if not problems:  # consistency of something malformed means nothing
         problems = list(_contradictions(report))
     if problems:
@@ -63,12 +59,14 @@ def pointer(path: Any) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path) or "/"
 
 
-def _explain(error: jsonschema.ValidationError) -> str:
-    while error.context:  # oneOf null/object: the branch that got furthest tells what is wrong
+def _explain(error: ValidationError) -> str:
+    while error.context:  # null or an object: the branch that got furthest tells what is wrong
         error = max(error.context, key=lambda inner: len(inner.absolute_path))
     message = error.message if len(error.message) <= 300 else error.message[:140] + " ... " + error.message[-140:]
     meaning = error.schema.get("description") if isinstance(error.schema, dict) else None
-    return f"{message} ({meaning})" if meaning and error.validator != "additionalProperties" else message
+    if meaning and error.validator != "additionalProperties":
+        message = f"{message} ({meaning})"
+    return f"{pointer(error.absolute_path)}: {message}"
 
 
 def _contradictions(report: dict[str, Any]) -> Iterator[str]:

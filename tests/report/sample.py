@@ -32,8 +32,13 @@ def meta() -> dict[str, Any]:
 def rule(name: str, title: str = "What must hold holds.", text: str = "", level: str = "must") -> dict[str, Any]:
     area, topic, number = name.split("/")
     return {
-        "id": name, "title": title, "text": text, "level": level, "area": area, "file": f"cases/{area}/{topic}_{number}.py",
-    }  # fmt: skip
+        "id": name,
+        "title": title,
+        "text": text,
+        "level": level,
+        "area": area,
+        "file": f"cases/{area}/{topic}_{number}.py",
+    }
 
 
 def expected(
@@ -97,6 +102,29 @@ def point(
     return {**result, **more}
 
 
+LAZY = """\
+Loading the compiler costs about half of the import time and a thousand modules, and most processes never compile
+anything. A name that is bound early also defeats every later patch.
+
+The rule holds in each order of the two imports:
+
+- `torch` first, as most programs do;
+- `torch_npu` alone, which imports torch
+  by itself;
+- twice, because a second import must not undo the first.
+
+By hand:
+
+    python cases/import/lazy_1.py order=npu_only
+"""
+
+EAGER = """\
+`torch_npu/__init__.py` imports `torch_npu.dynamo` eagerly, which loads all of Dynamo: 823 modules and about 45 % of the
+import time. Lazy init moves this behind a post-import trigger from 2.12.0 on.
+
+Until then the reference implementation defers the same eight modules.
+"""
+
 STACK = """\
 Fatal Python error: Segmentation fault
 
@@ -116,10 +144,7 @@ def results() -> list[dict[str, Any]]:
     lazy = rule(
         "import/lazy/1",
         "`import torch_npu` loads neither Dynamo nor Inductor.",
-        "Loading the compiler costs about half of the import time and a thousand modules, and most processes never compile\n"
-        "anything. A name that is bound early also defeats every later patch.\n\nThe rule holds in each order of the two "
-        "imports:\n\n- `torch` first, as most programs do;\n- `torch_npu` alone, which imports torch by itself;\n- twice, "
-        "because a second import must not undo the first.\n\nBy hand:\n\n    python cases/import/lazy_1.py order=npu_only",
+        LAZY,
     )
     trigger = rule(
         "import/trigger/3",
@@ -150,9 +175,7 @@ def results() -> list[dict[str, Any]]:
 
     eager = expected(
         "fail",
-        "`torch_npu/__init__.py` imports `torch_npu.dynamo` eagerly, which loads all of Dynamo: 823 modules and about 45 % of "
-        "the import time. Lazy init moves this behind a post-import trigger from 2.12.0 on.\n\nUntil then the reference "
-        "implementation defers the same eight modules.",
+        EAGER,
         3,
         "https://gitcode.com/Ascend/pytorch/pulls/30000",
     )
@@ -188,8 +211,7 @@ def results() -> list[dict[str, Any]]:
             ),
             stdout="loaded torch_npu in 1.9 s\n"
             + "".join(f"\x1b[32mINFO\x1b[0m registering backend {n}\n" for n in range(40)),
-            stderr="[W compiler_depend.ts:28] Warning: the operator library was opened before the first operator was called, "
-            * 3,
+            stderr="[W compiler_depend.ts:28] Warning: the operator library was opened before the first operator, " * 3,
         )
     )
     out += [point(trigger, "pass", {"order": order}) for order in ("before", "twice")]
@@ -216,7 +238,7 @@ def results() -> list[dict[str, Any]]:
         point(
             fork, "xfail", {"moment": "during"},
             failure=None, signal="SIGABRT", exit_code=None, stack_dump=STACK,
-            expected=expected("crash", "The child inherits a held lock of the operator queue and aborts at its first launch.", 22),
+            expected=expected("crash", "The child inherits a held lock and aborts at its first launch.", 22),
         )
     )  # fmt: skip
     out.append(
@@ -239,12 +261,9 @@ def results() -> list[dict[str, Any]]:
     out += [point(replay, "crash", {"inputs": "swapped", "streams": n}) for n in (1, 2, 3)]
     out.append(point(stray, "leak", {"workers": 4}))
     out += [point(launch, "pass", {"stride": n}) for n in (1, 2, 16)]
-    out.append(
-        point(
-            launch_key, "xfail", {}, failure=failure("a weak reference to the tensor is dead", expected="None", found="tensor(…)"),
-            expected=expected("fail", "The plan cache holds the argument tuple of its first launch, so memory is never given back.", 57),
-        )
-    )  # fmt: skip
+    keeps = "The plan cache keeps the arguments of its first launch, so memory is never given back."
+    alive = failure("the tensor is dead", expected="None", found="tensor(…)", facts={"referrers": "2"})
+    out.append(point(launch_key, "xfail", failure=alive, expected=expected("fail", keeps, 57)))
     out.append(point(judge, "harness-error", {"option": "mode"}))
     out.append(point(judge, "pass", {"option": "npu_backend"}))
     out.append(point(slow, "pass", {}, seconds=48.0, cpu_seconds=91.4))

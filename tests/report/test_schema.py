@@ -1,0 +1,221 @@
+"""The schema takes a full report and refuses each kind of corruption, naming the place."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.report import InvalidReport, build, check
+from harness.report.model import OUTCOMES, VERDICTS
+from harness.report.schema import pointer, schema
+
+from . import sample
+
+Report = dict[str, Any]
+GOOD: Report = json.loads(json.dumps(build(sample.results(), sample.meta())))
+
+
+def place(outcome: str) -> tuple[int, int]:
+    """Where the sample has a point with this outcome."""
+    for index, rule in enumerate(GOOD["rules"]):
+        for number, point in enumerate(rule["points"]):
+            if point["outcome"] == outcome:
+                return index, number
+    raise LookupError(outcome)
+
+
+def problems(report: Any) -> list[str]:
+    with pytest.raises(InvalidReport) as caught:
+        check(report)
+    return caught.value.problems
+
+
+def objects(node: dict[str, Any], path: str = "") -> list[tuple[str, dict[str, Any]]]:
+    """Every object schema below a node, with where it stands in the schema."""
+    found = [(path, node)] if "properties" in node and "if" not in node and "additionalProperties" in node else []
+    for key, inner in node.items():
+        if isinstance(inner, dict):
+            found += objects(inner, f"{path}/{key}")
+    return found
+
+
+def test_full_sample_is_valid() -> None:
+    check(GOOD)
+
+
+def test_run_without_rules_is_valid() -> None:
+    check(build([], sample.meta()))
+
+
+def test_code_and_schema_know_the_same_words() -> None:
+    definitions = schema()["$defs"]
+    assert set(definitions["outcome"]["enum"]) == set(OUTCOMES) == set(schema()["properties"]["totals"]["required"])
+    assert set(definitions["rule"]["properties"]["verdict"]["enum"]) == set(VERDICTS)
+
+
+def test_no_object_takes_unknown_keys_and_optional_keys_are_few() -> None:
+    found = objects(schema())
+    assert len(found) == 9
+    for path, node in found:
+        assert node["additionalProperties"] is False, path
+        optional = set(node["properties"]) - set(node["required"])
+        assert optional == ({"facts"} if path == "/$defs/failure" else set()), path
+
+
+def test_every_property_of_a_rule_and_point_is_explained() -> None:
+    for name in ("rule", "point", "expectation", "failure"):
+        for key, node in schema()["$defs"][name]["properties"].items():
+            reference = node.get("$ref", "").removeprefix("#/$defs/")
+            assert (
+                node.get("description") or schema()["$defs"].get(reference, {}).get("description") or key == "points"
+            ), f"{name}.{key} has no description"
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_removing_any_key_of_a_point_is_found(outcome: str) -> None:
+    index, number = place(outcome)
+    for key in list(GOOD["rules"][index]["points"][number]):
+        report = copy.deepcopy(GOOD)
+        del report["rules"][index]["points"][number][key]
+        assert any(f"'{key}' is a required property" in problem for problem in problems(report)), key
+
+
+def change(path: str, value: Any) -> Callable[[Report], None]:
+    def apply(report: Report) -> None:
+        *parents, last = path.strip("/").split("/")
+        node: Any = report
+        for part in parents:
+            node = node[int(part) if isinstance(node, list) else part]
+        node[int(last) if isinstance(node, list) else last] = value
+
+    return apply
+
+
+def at(outcome: str, key: str, value: Any) -> tuple[str, Any]:
+    index, number = place(outcome)
+    return f"/rules/{index}/points/{number}/{key}", value
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("/schema", 2),
+        ("/surprise", 1),
+        ("/suite/started", "yesterday"),
+        ("/suite/started", "2026-11-29T13:05:00"),
+        ("/suite/seconds", -1),
+        ("/suite/version", ""),
+        ("/subject/torch", None),
+        ("/subject/extra", "x"),
+        ("/device/detail", 3),
+        ("/totals/pass", -1),
+        ("/totals/pass", 1.5),
+        ("/totals/skipped", 0),
+        ("/rules", {}),
+        ("/rules/0/id", "no-slash"),
+        ("/rules/0/id", "a b/c/1"),
+        ("/rules/0/title", ""),
+        ("/rules/0/level", "may"),
+        ("/rules/0/verdict", "fine"),
+        ("/rules/0/points", []),
+        ("/rules/0/surprise", 1),
+        at("pass", "outcome", "passed"),
+        at("pass", "checks", 0),
+        at("pass", "checks", True),
+        at("pass", "failure", sample.failure()),
+        at("pass", "seconds", "1.0"),
+        at("pass", "params", {"order": ["a"]}),
+        at("pass", "stdout", None),
+        at("pass", "leaked", "none"),
+        at("pass", "reproduce", ""),
+        at("pass", "surprise", 1),
+        at("fail", "failure", None),
+        at("fail", "failure/message", ""),
+        at("fail", "failure/import_stack", "one string"),
+        at("fail", "failure/facts", {"count": 3}),
+        at("crash", "signal", None),
+        at("crash", "signal", 11),
+        at("exit", "exit_code", None),
+        at("leak", "leaked", []),
+        at("unsupported", "reason", None),
+        at("unsupported", "reason", ""),
+        at("harness-error", "reason", None),
+        at("xfail", "expected", None),
+        at("xfail", "expected/reason", "  \n"),
+        at("xfail", "expected/outcome", "pass"),
+        at("xfail", "expected/line", 0),
+        at("xfail", "expected/link", "javascript:alert(1)"),
+        at("xpass", "expected", None),
+        at("xpass", "checks", 0),
+    ],
+)
+def test_corruption_is_refused_and_located(path: str, value: Any) -> None:
+    report = copy.deepcopy(GOOD)
+    change(path, value)(report)
+    located = [problem.split(": ", 1)[0] for problem in problems(report)]
+    parent = path.rsplit("/", 1)[0] or "/"
+    assert {path, parent} & set(located) or located[0].startswith(path + "/"), located
+
+
+@pytest.mark.parametrize("report", [None, [], "report", 1, {}])
+def test_something_else_is_refused(report: Any) -> None:
+    assert problems(report)[0].startswith("/: ")
+
+
+def test_a_report_may_not_contradict_itself() -> None:
+    report = copy.deepcopy(GOOD)
+    report["totals"]["pass"] += 1
+    assert problems(report) == ["/totals/pass: 17, but the rules hold 16 such points"]
+
+    report = copy.deepcopy(GOOD)
+    index = place("fail")[0]
+    report["rules"][index]["verdict"] = "conforms"
+    assert problems(report) == [
+        f"/rules/{index}/verdict: 'conforms', but the points of import/trigger/3 make it 'broken'"
+    ]
+
+    report = copy.deepcopy(GOOD)
+    report["rules"].append(copy.deepcopy(report["rules"][0]))
+    assert any("appears twice" in problem for problem in problems(report))
+
+    report = copy.deepcopy(GOOD)
+    index, number = place("pass")
+    report["rules"][index]["points"].append(copy.deepcopy(report["rules"][index]["points"][number]))
+    assert any(f"appears twice in rule {report['rules'][index]['id']}" in problem for problem in problems(report))
+
+
+def test_message_teaches() -> None:
+    report = copy.deepcopy(GOOD)
+    index, number = place("xfail")
+    report["rules"][index]["points"][number]["expected"]["reason"] = ""
+    (problem,) = problems(report)
+    assert problem.startswith(f"/rules/{index}/points/{number}/expected/reason: ")
+    assert "why it matters" in problem
+
+
+def test_long_lists_of_problems_are_cut_but_counted() -> None:
+    report = copy.deepcopy(GOOD)
+    for rule in report["rules"]:
+        for point in rule["points"]:
+            point["checks"] = -1
+    with pytest.raises(InvalidReport, match=r"\.\.\. and \d+ more") as caught:
+        check(report, source="x.json")
+    assert str(caught.value).startswith("x.json: not a valid conformance report\n  /rules/0/points/0/checks: ")
+    assert len(str(caught.value).splitlines()) == 12
+
+
+def test_pointer_escapes() -> None:
+    assert pointer(["rules", 0, "notes", "a/b~c"]) == "/rules/0/notes/a~1b~0c"
+    assert pointer([]) == "/"
+
+
+def test_schema_is_beside_the_code_that_ships_it() -> None:
+    import harness.report
+
+    package = Path(harness.report.__file__).parent
+    assert json.loads((package / "report.schema.json").read_text(encoding="utf-8")) == schema()
