@@ -53,6 +53,7 @@ def render(report: dict[str, Any], *, junit: str | None = None) -> str:
         "value": value,
         "params": params,
         "label": outcome_label,
+        "offset": lambda started: "UTC" if started.endswith(("Z", "+00:00")) else started[-6:],
         "host": lambda url: urlsplit(url).hostname or url,
     }
     style, script = (
@@ -88,7 +89,7 @@ def render(report: dict[str, Any], *, junit: str | None = None) -> str:
 
 
 def _lead(report: dict[str, Any]) -> tuple[str, str]:
-    """What asks for action, and the rest of the summary."""
+    """What asks for action (empty when nothing does), and the rest of the summary."""
     found = Counter(rule["verdict"] for rule in report["rules"])
     urgent = []
     if number := found["broken"]:
