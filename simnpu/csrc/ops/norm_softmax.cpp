@@ -1,0 +1,112 @@
+// Softmax and normalisation, forward and backward.
+#include "operator.h"
+
+namespace simnpu {
+namespace {
+
+// The CPU kernels want the statistics in a type that follows from the other arguments, the device keeps them in float: lower
+// precision is computed in float throughout.
+bool is_low(const Tensor& tensor) { return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16; }
+Tensor raised(const Tensor& tensor) { return is_low(tensor) ? tensor.to(at::kFloat) : tensor; }
+std::optional<Tensor> raised(const std::optional<Tensor>& tensor) { return tensor ? std::optional(raised(*tensor)) : tensor; }
+
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+// Rounds what was computed in float to the output's type.
+void store(const Out& out, const Tensor& result) {
+    if (out && result.defined()) out = result.to(out.dtype());
+    else if (out) out = result;
+}
+
+} // namespace
+} // namespace simnpu
+
+OPERATOR(Softmax, [](const Tensor& self, int64_t dim, Out out) { out = aten::_softmax::call(self.to(out.dtype()), dim, false); })
+OPERATOR(LogSoftmax, [](const Tensor& self, int64_t dim, Out out) {
+    out = aten::_log_softmax::call(self.to(out.dtype()), dim, false);
+})
+OPERATOR(SoftmaxBackward, [](const Tensor& grad_output, const Tensor& output, int64_t dim, Out grad_input) {
+    store(grad_input, aten::_softmax_backward_data::call(grad_output, output, dim, output.scalar_type()));
+})
+OPERATOR(LogSoftmaxBackward, [](const Tensor& grad_output, const Tensor& output, int64_t dim, Out grad_input) {
+    store(grad_input, aten::_log_softmax_backward_data::call(grad_output, output, dim, output.scalar_type()));
+})
+
+OPERATOR(LayerNorm, [](const Tensor& input, c10::SymIntArrayRef shape, std::optional<Tensor> weight, std::optional<Tensor> bias,
+                       double eps, Out out, Out mean, Out rstd) {
+    auto result = aten::native_layer_norm::call(raised(input), shape, raised(weight), raised(bias), eps);
+    store(out, std::get<0>(result));
+    store(mean, std::get<1>(result));
+    store(rstd, std::get<2>(result));
+})
+OPERATOR(LayerNormBackward, [](const Tensor& grad_out, const Tensor& input, c10::SymIntArrayRef shape, const Tensor& mean,
+                               const Tensor& rstd, std::optional<Tensor> weight, std::optional<Tensor> bias,
+                               std::array<bool, 3> mask, Out grad_input, Out grad_weight, Out grad_bias) {
+    auto result = aten::native_layer_norm_backward::call(raised(grad_out), raised(input), shape, raised(mean), raised(rstd),
+                                                         raised(weight), raised(bias), mask);
+    if (mask[0]) store(grad_input, std::get<0>(result));
+    if (mask[1]) store(grad_weight, std::get<1>(result));
+    if (mask[2]) store(grad_bias, std::get<2>(result));
+})
+OPERATOR(GroupNorm, [](const Tensor& input, std::optional<Tensor> weight, std::optional<Tensor> bias, int64_t n, int64_t c,
+                       int64_t hxw, int64_t group, double eps, Out out, Out mean, Out rstd) {
+    auto result =
+        aten::native_group_norm::call(raised(input).contiguous(), raised(weight), raised(bias), n, c, hxw, group, eps);
+    store(out, std::get<0>(result));
+    store(mean, std::get<1>(result));
+    store(rstd, std::get<2>(result));
+})
+OPERATOR(GroupNormBackward, [](const Tensor& grad_out, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                               std::optional<Tensor> weight, int64_t n, int64_t c, int64_t hxw, int64_t group,
+                               std::array<bool, 3> mask, Out grad_input, Out grad_weight, Out grad_bias) {
+    auto result = aten::native_group_norm_backward::call(raised(grad_out).contiguous(), raised(input).contiguous(), raised(mean),
+                                                         raised(rstd), raised(weight), n, c, hxw, group, mask);
+    if (mask[0]) store(grad_input, std::get<0>(result));
+    if (mask[1]) store(grad_weight, std::get<1>(result));
+    if (mask[2]) store(grad_bias, std::get<2>(result));
+})
+OPERATOR(BatchNorm, [](const Tensor& input, std::optional<Tensor> weight, std::optional<Tensor> bias,
+                       std::optional<Tensor> running_mean, std::optional<Tensor> running_var, bool training, double momentum,
+                       double eps, Out out, Out save_mean, Out save_invstd) {
+    // Running statistics are updated in place: they keep their own type.
+    auto result = aten::native_batch_norm::call(raised(input), raised(weight), raised(bias), running_mean, running_var, training,
+                                                momentum, eps);
+    store(out, std::get<0>(result));
+    if (!training) return; // the saved statistics are those of the batch
+    store(save_mean, std::get<1>(result));
+    store(save_invstd, std::get<2>(result));
+})
+OPERATOR(BatchNormBackward, [](const Tensor& grad_out, const Tensor& input, std::optional<Tensor> weight,
+                               std::optional<Tensor> running_mean, std::optional<Tensor> running_var,
+                               std::optional<Tensor> save_mean, std::optional<Tensor> save_invstd, bool train, double eps,
+                               std::array<bool, 3> mask, Out grad_input, Out grad_weight, Out grad_bias) {
+    auto result = aten::native_batch_norm_backward::call(raised(grad_out), raised(input), raised(weight), raised(running_mean),
+                                                         raised(running_var), raised(save_mean), raised(save_invstd), train, eps,
+                                                         mask);
+    if (mask[0]) store(grad_input, std::get<0>(result));
+    if (mask[1]) store(grad_weight, std::get<1>(result));
+    if (mask[2]) store(grad_bias, std::get<2>(result));
+})
+
+// x / sqrt(mean(x^2) + eps) * gamma over the dimensions of gamma; rstd keeps the reduced dimensions as 1.
+OPERATOR(RmsNorm, [](const Tensor& self, const Tensor& gamma, double epsilon, Out y, Out rstd) {
+    const auto x = raised(self);
+    std::vector<int64_t> dims;
+    for (int64_t i = 1; i <= gamma.dim(); ++i) dims.push_back(-i);
+    auto mean = aten::mean_dim::call(aten::mul_Tensor::call(x, x), IntArrayRef(dims), true, {});
+    auto scale = aten::rsqrt::call(aten::add_Scalar::call(mean, epsilon, 1));
+    store(y, aten::mul_Tensor::call(aten::mul_Tensor::call(x, scale), raised(gamma)));
+    store(rstd, scale);
+})
+OPERATOR(RmsNormGrad, [](const Tensor& dy, const Tensor& self, const Tensor& rstd, const Tensor& gamma, Out dx, Out dgamma) {
+    const auto x = raised(self), grad = raised(dy), scale = raised(rstd);
+    std::vector<int64_t> dims, outer;
+    for (int64_t i = 1; i <= gamma.dim(); ++i) dims.push_back(-i);
+    for (int64_t i = 0; i < x.dim() - gamma.dim(); ++i) outer.push_back(i);
+    const auto normal = aten::mul_Tensor::call(x, scale);
+    const auto weighted = aten::mul_Tensor::call(grad, raised(gamma));
+    const auto along = aten::mean_dim::call(aten::mul_Tensor::call(weighted, normal), IntArrayRef(dims), true, {});
+    store(dx, aten::mul_Tensor::call(aten::sub_Tensor::call(weighted, aten::mul_Tensor::call(normal, along), 1), scale));
+    const auto each = aten::mul_Tensor::call(grad, normal);
+    store(dgamma, outer.empty() ? each : aten::sum_dim_IntList::call(each, IntArrayRef(outer), false, {}));
+})

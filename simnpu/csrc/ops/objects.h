@@ -1,0 +1,69 @@
+// The opaque objects of the aclnn interface (aclTensor, aclScalar, lists): plain descriptions of arguments. A tensor's
+// description is shared, because an operator in the queue outlives the aclTensor that its caller destroys.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <acl/acl_base.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace simnpu {
+
+struct TensorState {
+    std::vector<int64_t> sizes;
+    std::vector<int64_t> strides; // in elements
+    std::vector<int64_t> storage_sizes;
+    int64_t offset = 0; // in elements
+    aclDataType type = ACL_DT_UNDEFINED;
+    aclFormat format = ACL_FORMAT_ND;
+    void* data = nullptr;
+
+    int64_t numel() const;
+    // Bytes from the first to the last element that the view reaches; 0 for an empty tensor.
+    size_t extent() const;
+    // A tensor on the device's memory, without a copy. Throws if the type is not simulated.
+    at::Tensor view() const;
+};
+
+using TensorHandle = std::shared_ptr<TensorState>;
+
+// nullopt for the types that have no counterpart on the CPU (int4, float8 variants of the NPU, …).
+std::optional<at::ScalarType> scalar_type(aclDataType type);
+const char* type_name(aclDataType type);
+// True for the formats whose memory is described by sizes and strides alone.
+bool is_plain(aclFormat format);
+
+} // namespace simnpu
+
+struct aclTensor {
+    simnpu::TensorHandle state;
+};
+
+struct aclScalar {
+    at::Scalar value;
+    aclDataType type;
+};
+
+struct aclIntArray {
+    std::vector<int64_t> values;
+};
+
+struct aclFloatArray {
+    std::vector<float> values;
+};
+
+struct aclBoolArray {
+    c10::SmallVector<bool, 4> values;
+};
+
+// Owns its elements; an element may be null (an undefined tensor).
+struct aclTensorList {
+    std::vector<std::unique_ptr<const aclTensor>> tensors;
+};
+
+struct aclScalarList {
+    std::vector<std::unique_ptr<const aclScalar>> scalars;
+};

@@ -1,0 +1,177 @@
+// The part of every operator that does not depend on its signature: argument checks, the executor, running a definition on the
+// stream's worker with its exceptions turned into error codes.
+#include "operator.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/ScalarType.h>
+
+#include <cctype>
+
+// What the first phase of an aclnn call hands to the second.
+struct aclOpExecutor {
+    const char* name;
+    simnpu::Body body;
+    bool repeatable = false;
+};
+
+namespace simnpu {
+
+namespace {
+
+constexpr aclError kNullArgument = 161001;  // ACLNN_ERR_PARAM_NULLPTR
+constexpr aclError kWrongArgument = 161002; // ACLNN_ERR_PARAM_INVALID
+constexpr aclError kFailedRun = 361001;     // ACLNN_ERR_RUNTIME_ERROR
+
+// The name of parameter `index` in an ATen schema ("add(Tensor self, *, Scalar alpha=1) -> …") or the text of a lambda.
+std::string parameter_name(std::string_view signature, int index) {
+    auto begin = signature.find('(');
+    int depth = 0;
+    std::string_view text;
+    for (auto i = begin; begin != std::string_view::npos && i < signature.size(); ++i) {
+        const char c = signature[i];
+        if (c == '(' || c == '<' || c == '[') ++depth;
+        if ((c == ',' && depth == 1) || (c == ')' && depth == 1)) {
+            text = signature.substr(begin + 1, i - begin - 1);
+            begin = i;
+            if (text.find_first_not_of(" *") == std::string_view::npos) continue; // keyword-only marker
+            if (index-- == 0) break;
+            text = {};
+            if (c == ')') break;
+        }
+        if (c == ')' || c == '>' || c == ']') --depth;
+    }
+    text = text.substr(0, text.find('='));
+    auto end = text.size();
+    auto start = end;
+    while (start > 0 && (std::isalnum(static_cast<unsigned char>(text[start - 1])) || text[start - 1] == '_')) --start;
+    return std::string(text.substr(start, end - start));
+}
+
+// Why a tensor cannot be used, or nothing.
+std::string objection(const TensorState& state) {
+    if (!scalar_type(state.type)) return std::string("has type ") + type_name(state.type) + ", which is not simulated";
+    if (!is_plain(state.format))
+        return "has format " + std::to_string(state.format) + "; only ND, NCL, NCHW and NCDHW are simulated";
+    if (state.strides.size() != state.sizes.size()) return "has strides of another rank than its shape";
+    for (size_t i = 0; i < state.sizes.size(); ++i)
+        if (state.sizes[i] < 0 || state.strides[i] < 0) return "has a negative size or stride";
+    const size_t bytes = state.extent();
+    if (bytes == 0) return {};
+    if (!state.data) return "has elements but no memory";
+    const auto* first = static_cast<const char*>(state.data) +
+                        state.offset * static_cast<int64_t>(c10::elementSize(scalar_type(state.type).value()));
+    if (!owns(first, bytes))
+        return c10::str("lies at ", static_cast<const void*>(first), ", ", bytes,
+                        " bytes: that is not within one live allocation of the device");
+    return {};
+}
+
+aclError run(const char* name, const Body& body) {
+    try {
+        at::AutoDispatchBelowADInplaceOrView below_autograd;
+        body();
+        return ACL_SUCCESS;
+    } catch (const c10::Error& error) {
+        return fail(kFailedRun, "%s: %s", name, error.what_without_backtrace());
+    } catch (const std::exception& error) {
+        return fail(kFailedRun, "%s: %s", name, error.what());
+    }
+}
+
+} // namespace
+
+void Arguments::refuse(const std::string& why) const {
+    auto name = parameter_name(signature_, index_);
+    if (name.empty()) name = "output"; // returned tensors have no parameter
+    throw std::invalid_argument(c10::str(operator_, ": argument ", index_, " (", name, ") ", why));
+}
+
+TensorHandle Arguments::tensor(const aclTensor* tensor) const {
+    required(tensor);
+    return optional_tensor(tensor);
+}
+
+TensorHandle Arguments::optional_tensor(const aclTensor* tensor) const {
+    if (!tensor) return nullptr;
+    if (auto why = objection(*tensor->state); !why.empty()) refuse(why);
+    return tensor->state;
+}
+
+std::vector<TensorHandle> Arguments::tensor_list(const aclTensorList* list) const {
+    std::vector<TensorHandle> handles;
+    for (const auto& tensor : required(list).tensors) handles.push_back(optional_tensor(tensor.get()));
+    return handles;
+}
+
+ScalarType Arguments::type(aclDataType type) const {
+    auto known = scalar_type(type);
+    if (!known) refuse(std::string("is type ") + type_name(type) + ", which is not simulated");
+    return *known;
+}
+
+Out::Out(TensorHandle state) : state_(std::move(state)), tensor_(state_ ? state_->view() : Tensor()) {}
+
+void Out::operator=(const Tensor& result) const {
+    if (!state_) return;
+    TORCH_CHECK(result.defined(), "the operator computed nothing for an output that the caller wants");
+    TORCH_CHECK(result.sizes() == tensor_.sizes(), "the result has shape ", result.sizes(), " but the output tensor has ",
+                tensor_.sizes());
+    TORCH_CHECK(c10::canCast(result.scalar_type(), tensor_.scalar_type()), "the result has type ", result.scalar_type(),
+                " which does not convert to the output tensor's type ", tensor_.scalar_type());
+    aten::copy_::call(const_cast<Tensor&>(tensor_), result, false);
+}
+
+void Out::shrink_to(const Tensor& result) const {
+    TORCH_CHECK(state_, "the output tensor is null");
+    TORCH_CHECK(result.numel() <= tensor_.numel(), "the result has ", result.numel(), " elements, the output tensor has room for ",
+                tensor_.numel());
+    TORCH_CHECK(result.scalar_type() == tensor_.scalar_type(), "the result has type ", result.scalar_type(),
+                " but the output tensor has ", tensor_.scalar_type());
+    state_->sizes = result.sizes().vec();
+    state_->strides.assign(state_->sizes.size(), 1);
+    for (auto i = static_cast<int64_t>(state_->sizes.size()) - 2; i >= 0; --i)
+        state_->strides[i] = state_->strides[i + 1] * state_->sizes[i + 1];
+    auto view = state_->view();
+    aten::copy_::call(view, result, false);
+}
+
+aclError prepare(const char* name, const char* signature, uint64_t* workspace, aclOpExecutor** executor,
+                 const std::function<Body(Arguments&)>& build) {
+    if (!workspace || !executor) return fail(kNullArgument, "%s: workspace size and executor must not be null", name);
+    try {
+        Arguments call(name, signature);
+        *executor = new aclOpExecutor{name, build(call)};
+        *workspace = 0;
+        return ACL_SUCCESS;
+    } catch (const c10::Error& error) {
+        return fail(kWrongArgument, "%s: %s", name, error.what_without_backtrace());
+    } catch (const std::exception& error) { // the text of refuse() already names the operator
+        return fail(kWrongArgument, "%s", error.what());
+    }
+}
+
+aclError launch(aclOpExecutor* executor, aclrtStream stream) {
+    if (!executor) return fail(kNullArgument, "an operator was launched without an executor");
+    const char* name = executor->name;
+    auto task = [name, body = executor->repeatable ? executor->body : std::move(executor->body)] { return run(name, body); };
+    if (!executor->repeatable) delete executor;
+    return enqueue(stream, name, std::move(task));
+}
+
+} // namespace simnpu
+
+using namespace simnpu;
+
+// A repeatable executor may be launched several times; its owner destroys it.
+SIMNPU_EXPORT aclError aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
+    SIMNPU_CALL("aclSetAclOpExecutorRepeatable");
+    if (!executor) return fail(kNullArgument, "aclSetAclOpExecutorRepeatable: the executor is null");
+    executor->repeatable = true;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclDestroyAclOpExecutor(aclOpExecutor* executor) {
+    SIMNPU_CALL("aclDestroyAclOpExecutor");
+    delete executor;
+    return ACL_SUCCESS;
+}

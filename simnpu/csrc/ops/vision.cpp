@@ -1,0 +1,91 @@
+// Convolution, pooling, resizing, padding, grids.
+#include "operator.h"
+
+namespace simnpu {
+namespace {
+
+// Callers pass 0 (or less) for a scale or divisor that was not given.
+std::optional<double> given(double scale) { return scale > 0 ? std::optional(scale) : std::nullopt; }
+std::optional<int64_t> given(int64_t divisor) { return divisor > 0 ? std::optional(divisor) : std::nullopt; }
+
+} // namespace
+} // namespace simnpu
+
+OPERATOR(Convolution, [](const Tensor& input, const Tensor& weight, std::optional<Tensor> bias, c10::SymIntArrayRef stride,
+                         c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
+                         c10::SymIntArrayRef output_padding, int64_t groups, Out out, int8_t) {
+    out = aten::convolution::call(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+})
+OPERATOR(ConvolutionBackward,
+         [](const Tensor& grad_output, const Tensor& input, const Tensor& weight, at::OptionalSymIntArrayRef bias_sizes,
+            c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
+            c10::SymIntArrayRef output_padding, int64_t groups, std::array<bool, 3> mask, int8_t) {
+             auto [input_grad, weight_grad, bias_grad] =
+                 aten::convolution_backward::call(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed,
+                                                  output_padding, groups, {mask[0], mask[1], false});
+             if (mask[2]) { // over all dimensions but the channel
+                 std::vector<int64_t> dims{0};
+                 for (int64_t i = 2; i < grad_output.dim(); ++i) dims.push_back(i);
+                 bias_grad = aten::sum_dim_IntList::call(grad_output, IntArrayRef(dims), false, {});
+             }
+             return std::tuple(input_grad, weight_grad, bias_grad);
+         })
+
+OPERATOR(AvgPool2d, [](const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, bool ceil, bool count_pad,
+                       int64_t divisor, int8_t) {
+    return aten::avg_pool2d::call(self, kernel, stride, padding, ceil, count_pad, given(divisor));
+})
+OPERATOR(AvgPool2dBackward, [](const Tensor& grad_output, const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
+                               IntArrayRef padding, bool ceil, bool count_pad, int64_t divisor, int8_t) {
+    return aten::avg_pool2d_backward::call(grad_output, self, kernel, stride, padding, ceil, count_pad, given(divisor));
+})
+ATEN(AdaptiveAvgPool2d, _adaptive_avg_pool2d)
+ATEN(AdaptiveAvgPool2dBackward, _adaptive_avg_pool2d_backward)
+ATEN(AdaptiveMaxPool2d, adaptive_max_pool2d)
+ATEN(AdaptiveMaxPool2dBackward, adaptive_max_pool2d_backward)
+ATEN(MaxPool2dWithIndices, max_pool2d_with_indices)
+OPERATOR(MaxPool2dWithIndicesBackward,
+         [](const Tensor& grad_output, const Tensor& self, const Tensor& indices, IntArrayRef kernel, IntArrayRef stride,
+            IntArrayRef padding, IntArrayRef dilation, bool ceil) {
+             return aten::max_pool2d_with_indices_backward::call(grad_output, self, kernel, stride, padding, dilation, ceil,
+                                                                 indices.to(at::kLong));
+         })
+// The mask is a buffer in the device's own layout, meant only for the backward, which computes it anew from `self`.
+OPERATOR(MaxPool2dWithMask, [](const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+                               IntArrayRef dilation, bool ceil, Out out, Out mask) {
+    out = std::get<0>(aten::max_pool2d_with_indices::call(self, kernel, stride, padding, dilation, ceil));
+    aten::zero_::call(const_cast<Tensor&>(mask.tensor()));
+})
+OPERATOR(MaxPool2dWithMaskBackward, [](const Tensor& grad_output, const Tensor& self, const Tensor&, IntArrayRef kernel,
+                                       IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil) {
+    auto indices = std::get<1>(aten::max_pool2d_with_indices::call(self, kernel, stride, padding, dilation, ceil));
+    return aten::max_pool2d_with_indices_backward::call(grad_output, self, kernel, stride, padding, dilation, ceil, indices);
+})
+
+OPERATOR(UpsampleNearest2d, [](const Tensor& self, c10::SymIntArrayRef size) {
+    return aten::upsample_nearest2d::call(self, size, {}, {});
+})
+OPERATOR(UpsampleNearest2dBackward, [](const Tensor& grad_output, c10::SymIntArrayRef size, c10::SymIntArrayRef input_size,
+                                       double scale_h, double scale_w) {
+    return aten::upsample_nearest2d_backward::call(grad_output, size, input_size, given(scale_h), given(scale_w));
+})
+OPERATOR(UpsampleBilinear2d, [](const Tensor& self, c10::SymIntArrayRef size, bool align, double scale_h, double scale_w) {
+    return aten::upsample_bilinear2d::call(self, size, align, given(scale_h), given(scale_w));
+})
+OPERATOR(UpsampleBilinear2dBackward, [](const Tensor& grad_output, c10::SymIntArrayRef size, c10::SymIntArrayRef input_size,
+                                        bool align, double scale_h, double scale_w) {
+    return aten::upsample_bilinear2d_backward::call(grad_output, size, input_size, align, given(scale_h), given(scale_w));
+})
+
+ATEN(ReflectionPad1d, reflection_pad1d)
+ATEN(ReflectionPad1dBackward, reflection_pad1d_backward)
+ATEN(ReflectionPad2d, reflection_pad2d)
+ATEN(ReflectionPad2dBackward, reflection_pad2d_backward)
+ATEN(ReplicationPad1d, replication_pad1d)
+ATEN(ReplicationPad1dBackward, replication_pad1d_backward)
+ATEN(ReplicationPad2d, replication_pad2d)
+ATEN(ReplicationPad2dBackward, replication_pad2d_backward)
+ATEN(Im2col, im2col)
+ATEN(Im2colBackward, col2im)
+ATEN(GridSampler2D, grid_sampler_2d)
+ATEN(GridSampler2DBackward, grid_sampler_2d_backward)
