@@ -24,6 +24,11 @@ from harness.report.text import clip, count, duration, params, plain, value
 OPEN_POINTS = 3
 """Unexpected failures of one rule shown unfolded; more of them mostly repeat each other."""
 
+# Characters of a text shown from its beginning and its end. Where a subject fails everywhere, the page must stay one
+# that a phone can open.
+UNFOLDED = (4_000, 12_000)
+FOLDED = (1_000, 3_000)
+
 MEANING = {
     "broken": "does not conform, and no expectation says so",
     "error": "not judged: the harness failed",
@@ -47,7 +52,8 @@ def render(report: dict[str, Any], *, junit: str | None = None) -> str:
         "plain": plain,
         "prose": _prose,
         "code": _code,
-        "clip": lambda text: clip(plain(text)),
+        "clip": lambda text, limits: clip(plain(text), *limits),
+        "whole": _whole,
         "duration": duration,
         "count": count,
         "value": value,
@@ -154,12 +160,19 @@ def _point(rule: dict[str, Any], point: dict[str, Any], *, unfold: bool) -> dict
         "gist": failure["message"] or point["reason"] or "",
         "texts": [(title, text) for title, text in texts if text.strip()],
         "open": unfold,
+        "limits": UNFOLDED if unfold else FOLDED,
     }
 
 
 def _anchor(name: str) -> str:
     """A stable id that needs no escaping in a fragment, so that a link to a rule can be sent around."""
     return quote(name, safe="/:=,.-_[]").replace("%", "~")
+
+
+def _whole(text: str, limits: tuple[int, int]) -> str:
+    """A clipped value in one piece."""
+    start, left_out, end = clip(plain(text), *limits)
+    return f"{start}\n[{left_out} characters left out here]\n{end}" if left_out else start
 
 
 def _code(text: str) -> Markup:

@@ -138,11 +138,9 @@ def _findings(point: dict[str, Any]) -> Iterator[str]:
             yield f"expected: {_short(failure['expected'])}"
         if failure["found"] is not None:
             yield f"found:    {_short(failure['found'])}"
-        for name, fact in failure.get("facts", {}).items():
-            yield f"{name}: {_short(fact)}"
         if failure["import_stack"]:
             yield f"imported by: {plain(failure['import_stack'][-1])}"
-    elif point["outcome"] in {"crash", "exit", "timeout"} and point["stderr"].strip():
+    if point["outcome"] in {"crash", "exit", "timeout"} and point["stderr"].strip():
         yield f"last words: {_short(point['stderr'].strip().splitlines()[-1])}"
     if point["leaked"]:
         yield f"left behind: {plain('; '.join(point['leaked']))}"
