@@ -25,7 +25,7 @@ def _package() -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the case named by arguments[0]. Returns the interpreter's exit code."""
-    from harness import recorder
+    from harness import recorder, wire
 
     recorder.install()
 
@@ -34,21 +34,21 @@ def main(arguments: list[str]) -> int:
     import os
     import types
 
-    descriptor = os.environ.pop("HARNESS_RESULT_FD", None)
-    dump = os.environ.pop("HARNESS_DUMP_FD", None)
-    if descriptor is None or dump is None or not arguments:
+    descriptor, dump, parent = (os.environ.pop(name, None) for name in (wire.RESULT_FD, wire.DUMP_FD, wire.PARENT))
+    if parent is None or descriptor is None or dump is None or not arguments:
         print(
             "harness.child is started by the runner. To run one case: python -m harness run CASE key=value",
             file=sys.stderr,
         )
         return 2
+    _bind_to(int(parent))
     os.set_inheritable(int(dump), False)
     faulthandler.enable(file=int(dump), all_threads=True)
 
     from harness.probe import _session
 
     path = arguments[0]
-    session = _session.begin(_session.ChildSession(json.loads(os.environ[_session.POINT]), int(descriptor)))
+    session = _session.begin(_session.ChildSession(json.loads(os.environ[wire.POINT]), int(descriptor)))
     # Loaded now, not by the case's first line, so that the case finds no harness module among the new ones.
     import harness.probe  # noqa: F401
 
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
 
     status = 0
     try:
-        preamble = os.environ.get(_session.PREAMBLE)
+        preamble = os.environ.get(wire.PREAMBLE)
         if preamble:
             __import__(preamble)
         exec(code, program.__dict__)
@@ -87,6 +87,19 @@ def main(arguments: list[str]) -> int:
         session.emit({"kind": "end", **end, "checks": session.checks})
     del own
     return status
+
+
+def _bind_to(parent: int) -> None:
+    """Die with the runner, and leave no core file. Done here and not between fork and exec: the runner has threads."""
+    import ctypes
+    import os
+    import resource
+    import signal
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:  # it died before the line above
+        os._exit(1)
 
 
 def _message(error: BaseException) -> str:
@@ -110,8 +123,10 @@ def _trace(error: BaseException, shown: bool = False) -> dict:
 
 def _versions() -> dict:
     """What the loaded packages say of themselves, read from their dictionaries: asking a lazy module could load it."""
+    from harness import wire
+
     found: dict = {}
-    for name in ("torch", "torch_npu"):
+    for name in ("torch", "torch_npu", *wire.PREAMBLES):
         module = sys.modules.get(name)
         namespace = getattr(module, "__dict__", None)
         if isinstance(namespace, dict):

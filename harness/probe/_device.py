@@ -7,11 +7,9 @@ import importlib
 import os
 from pathlib import Path
 
+from ..wire import CALLS
 from . import libraries
 from ._session import Unsupported, session
-
-CALLS = "HARNESS_DEVICE_CALLS"
-"""Environment variable: module whose counts() gives {call: times}. Unset where nobody counts (a real NPU)."""
 
 OPERATOR_LIBRARY = "libopapi"
 

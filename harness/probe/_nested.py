@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ._session import PREAMBLE, session
+from ..wire import PREAMBLE
+from ._session import session
 
 TAIL = 4000
 

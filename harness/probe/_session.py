@@ -12,10 +12,9 @@ from types import FrameType
 from typing import Any
 
 from .. import recorder
+from ..wire import POINT, PREAMBLE
 
 HARNESS = str(Path(__file__).resolve().parent.parent) + os.sep
-POINT = "HARNESS_POINT"
-PREAMBLE = "HARNESS_PREAMBLE"
 
 
 class CheckFailed(AssertionError):
@@ -174,7 +173,7 @@ def _outside() -> Session:
         return NestedSession(json.loads(point))
 
     main = getattr(sys.modules.get("__main__"), "__file__", None)
-    if main is None or not Path(main).is_file():
+    if main is None or not _is_case(Path(main)):
         return NestedSession({})
 
     import atexit
@@ -198,6 +197,10 @@ def _outside() -> Session:
     atexit.register(by_hand.close)
     print(f"{point.id}: {case.title}", flush=True)
     return by_hand
+
+
+def _is_case(path: Path) -> bool:
+    return path.suffix == ".py" and path.is_file() and "[tool.conformance]" in path.read_text("utf-8", "replace")
 
 
 def call_stack(frame: FrameType | None) -> list[str]:

@@ -1,0 +1,129 @@
+"""What the subject runs on: the simulated NPU or a real one, what each can do, and the environment that selects it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.version import Version
+
+from .header import COUNTED
+from .subjects import Installed, Unavailable
+
+CANN_VARIABLES = ("ASCEND_", "LD_LIBRARY_PATH", "ATB_", "HCCL_", "NPU_")
+"""Prefixes of what CANN's set_env.sh exports and its libraries read."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """`environ` turns the child's base environment into one that finds the device. `detail` is its build or version.
+
+    `calls` is the module whose counts() tells the calls into the device runtime, for a device that counts them.
+    """
+
+    name: str
+    detail: str
+    count: int
+    abilities: frozenset[str]
+    environ: Callable[[Mapping[str, str]], dict[str, str]]
+    calls: str | None = None
+
+
+def _sim(prepare: bool) -> Device:
+    try:
+        import simnpu
+    except ImportError as error:
+        raise Unavailable(f"the simulated NPU cannot be imported ({error}); install this project: make setup") from None
+    count = os.environ.get("SIMNPU_DEVICES", "2")
+    if not count.isdigit():
+        raise Unavailable(f"SIMNPU_DEVICES={count!r} is no number of devices; unset it, or write e.g. SIMNPU_DEVICES=2")
+    if prepare:
+        from simnpu.build import build
+
+        build(progress=lambda text: print(text, file=sys.stderr, flush=True))
+
+    def environ(base: Mapping[str, str]) -> dict[str, str]:
+        settings = {name: value for name, value in os.environ.items() if name.startswith("SIMNPU_")}
+        return simnpu.environ({**base, **settings})
+
+    return Device(
+        name="sim",
+        detail=simnpu.build_id(),
+        count=int(count),
+        abilities=frozenset({"ops", "graph", "hccl"}),
+        environ=environ,
+        calls="simnpu.calls",
+    )
+
+
+def _npu(prepare: bool) -> Device:  # noqa: ARG001 - nothing to build
+    home, nodes = _cann(), _nodes()
+    if home is None:
+        raise Unavailable("no CANN found; source its set_env.sh (it sets ASCEND_HOME_PATH), or use --device sim")
+    if not nodes:
+        raise Unavailable(
+            "no /dev/davinci* device node; load the NPU driver and check the container, or use --device sim"
+        )
+
+    def environ(base: Mapping[str, str]) -> dict[str, str]:
+        return {**base, **{name: value for name, value in os.environ.items() if name.startswith(CANN_VARIABLES)}}
+
+    return Device(
+        name="npu",
+        detail=f"CANN {_cann_version(home)}",
+        count=len(nodes),
+        abilities=frozenset({"ops", "graph", "hccl", "kernels"}),
+        environ=environ,
+    )
+
+
+DEVICES: dict[str, Callable[[bool], Device]] = {"sim": _sim, "npu": _npu}
+
+
+def find(name: str | None, prepare: bool = False) -> Device:
+    """The named device, or by itself `npu` when CANN and a device node are there, else `sim`.
+
+    With `prepare` the simulator is built if need be, telling its progress on stderr. Raises Unavailable.
+    """
+    chosen = name or ("npu" if _cann() is not None and _nodes() else "sim")
+    if chosen not in DEVICES:
+        raise Unavailable(f"unknown device {chosen!r}; known are {', '.join(DEVICES)}")
+    return DEVICES[chosen](prepare)
+
+
+def _cann() -> Path | None:
+    home = os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME")
+    return Path(home) if home and Path(home).is_dir() else None
+
+
+def _nodes() -> list[Path]:
+    return sorted(node for node in Path("/dev").glob("davinci*") if re.fullmatch(r"davinci\d+", node.name))
+
+
+def _cann_version(home: Path) -> str:
+    for file in (home / "version.cfg", home / "compiler" / "version.info", home / "runtime" / "version.info"):
+        if file.is_file():
+            found = re.search(r"\d+\.\d+[\w.]*", file.read_text(encoding="utf-8", errors="replace"))
+            if found:
+                return found[0]
+    return f"of unknown version at {home}"
+
+
+def missing(need: str, device: Device, installed: Installed) -> str | None:
+    """Why a capability is not there, or None when it is. `need` is one that header.read accepts."""
+    counted = COUNTED.fullmatch(need)
+    if counted:
+        what, wanted = counted[1], counted[3]
+        if what == "devices":
+            return None if device.count >= int(wanted) else f"{device.name} has {device.count}"
+        has = installed.torch if what == "torch" else "{}.{}".format(*sys.version_info)
+        return None if Version(Version(has).base_version) >= Version(wanted) else f"this is {has}"
+    if need in {"onnx", "onnxscript", "triton"}:
+        return None if installed.has(need) else f"the package {need} is not installed"
+    if need == "torchair":
+        return None if installed.has("torch_npu.dynamo.torchair") else "this torch_npu ships no torchair"
+    return None if need in device.abilities else f"device {device.name} has none"

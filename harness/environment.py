@@ -1,0 +1,88 @@
+"""The surroundings of a fresh interpreter: an environment made from an allow-list, so that nothing in somebody's shell
+changes a verdict, and directories of its own that vanish with it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from .devices import Device
+from .header import Point
+from .subjects import Installed
+from .wire import CALLS, MARKER, PARENT, POINT, PREAMBLE
+
+KEPT = ("PATH", "LANG", "TZ", "OMP_NUM_THREADS")
+KEPT_PREFIXES = ("LC_", "OPENBLAS_")
+
+FIXED = {
+    # One point uses one core; -n says how many run at once.
+    "OMP_NUM_THREADS": "1",
+    # A rule that holds only for some orders of a set would flake. A gate must say the same thing twice.
+    "PYTHONHASHSEED": "0",
+    # For interpreters that a case starts itself; the case's own dumps go to a file.
+    "PYTHONFAULTHANDLER": "1",
+    # A case imports torch and torch_npu in the order that it judges, and turns this on where it judges autoload.
+    "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+}
+
+PRIVATE = {
+    "HOME": "home",
+    "TMPDIR": "tmp",
+    "XDG_CACHE_HOME": "home/.cache",
+    "XDG_CONFIG_HOME": "home/.config",
+    "XDG_DATA_HOME": "home/.local/share",
+    "XDG_STATE_HOME": "home/.local/state",
+    "XDG_RUNTIME_DIR": "run",
+    "TORCHINDUCTOR_CACHE_DIR": "cache/inductor",
+    "TRITON_CACHE_DIR": "cache/triton",
+    "TRITON_HOME": "cache/triton-home",
+    "TORCH_EXTENSIONS_DIR": "cache/extensions",
+    "ASCEND_PROCESS_LOG_PATH": "log",
+}
+WORK = "work"
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A directory with the PRIVATE ones and WORK in it, removed at the end, read-only leftovers included."""
+    # A short path: sockets that a case makes below TMPDIR have 107 characters.
+    root = Path(tempfile.mkdtemp(prefix="conformance-"))
+    try:
+        for folder in (*PRIVATE.values(), WORK):
+            (root / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield root
+    finally:
+        _remove(root)
+
+
+def _remove(root: Path) -> None:
+    try:
+        shutil.rmtree(root)
+    except PermissionError:
+        for folder, _, _ in os.walk(root):
+            Path(folder).chmod(0o700)
+        shutil.rmtree(root)
+
+
+def make(point: Point, installed: Installed, device: Device, root: Path) -> dict[str, str]:
+    """The whole environment of the child that runs `point` with its scratch directory `root`."""
+    base = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
+    base = {**FIXED, **base}
+    base.update({name: str(root / folder) for name, folder in PRIVATE.items()})
+    if installed.path is not None:
+        base["PYTHONPATH"] = str(installed.path)
+    environment = device.environ(base)
+    environment[MARKER] = uuid.uuid4().hex
+    environment[POINT] = json.dumps(dict(point.params))
+    environment[PARENT] = str(os.getpid())
+    if installed.subject.preamble is not None:
+        environment[PREAMBLE] = installed.subject.preamble
+    if device.calls is not None:
+        environment[CALLS] = device.calls
+    return environment

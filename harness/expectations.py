@@ -1,0 +1,142 @@
+"""Known non-conformances: which points are expected to end badly, and why. An entry that speaks of nothing, or of a
+point that passes by now, is an error: a list of excuses must only shrink."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .header import Case, Point
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]
+
+OUTCOMES = ("fail", "crash", "exit", "timeout", "leak")
+FIELDS = ("rule", "points", "outcome", "reason", "link")
+
+
+class ExpectationError(Exception):
+    """An expectations file that cannot be used; str() has one line "file:line: cause and remedy" per problem."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    rule: str
+    points: Mapping[str, Any]
+    outcome: str
+    reason: str
+    link: str | None
+    file: str
+    line: int
+
+    def matches(self, point: Point) -> bool:
+        """Whether the entry speaks of `point`: same rule, and each parameter that the entry names has its value."""
+        if point.case.rule != self.rule:
+            return False
+        return all(
+            name in point.params and point.params[name] in (value if isinstance(value, list) else [value])
+            for name, value in self.points.items()
+        )
+
+    def entry(self) -> dict[str, Any]:
+        """As it stands in the report."""
+        return {
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "file": self.file,
+            "line": self.line,
+            "link": self.link,
+        }
+
+
+def read(path: Path, cases: Iterable[Case], shown: str) -> list[Expectation]:
+    """Read a file and hold it against the suite's cases. No file: no expectations. `shown` is its path in messages.
+
+    Raises ExpectationError with all problems: bad TOML, unknown or missing fields, a rule or point that does not exist,
+    a point of which two entries speak.
+    """
+    if not path.is_file():
+        return []
+    source = path.read_text(encoding="utf-8")
+    try:
+        document = tomllib.loads(source)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"line (\d+)", str(error))
+        raise ExpectationError(f"{shown}:{line[1] if line else 1}: not valid TOML: {error}") from None
+
+    lines = [number for number, line in enumerate(source.splitlines(), 1) if re.match(r"\s*\[\[\s*expect\s*\]\]", line)]
+    problems = [f"{shown}:1: unknown table {name!r}; write [[expect]]" for name in document if name != "expect"]
+    tables = document.get("expect", [])
+    if not isinstance(tables, list) or len(tables) != len(lines):
+        problems.append(f"{shown}:1: write each entry as a table of its own that starts with the line [[expect]]")
+        raise ExpectationError("\n".join(problems))
+
+    points = {case.rule: case.points() for case in cases}
+    entries: list[Expectation] = []
+    owner: dict[str, Expectation] = {}
+    for line, table in zip(lines, tables, strict=True):
+        wrong = _problems(table)
+        if wrong:
+            problems += [f"{shown}:{line}: {problem}" for problem in wrong]
+            continue
+        entry = Expectation(
+            rule=table["rule"],
+            points=table.get("points", {}),
+            outcome=table["outcome"],
+            reason=table["reason"].strip(),
+            link=table.get("link"),
+            file=shown,
+            line=line,
+        )
+        entries.append(entry)
+        if entry.rule not in points:
+            problems.append(f"{shown}:{line}: there is no rule {entry.rule}; delete the entry or correct the id")
+            continue
+        matched = [point for point in points[entry.rule] if entry.matches(point)]
+        if not matched:
+            chosen = ", ".join(f"{name} = {value!r}" for name, value in entry.points.items())
+            problems.append(f"{shown}:{line}: no point of {entry.rule} has {chosen}; see its matrix")
+        for point in matched:
+            other = owner.setdefault(point.id, entry)
+            if other is not entry:
+                problems.append(
+                    f"{shown}:{line}: {point.id} is already the subject of line {other.line}; keep one entry"
+                )
+                break
+    if problems:
+        raise ExpectationError("\n".join(problems))
+    return entries
+
+
+def _problems(table: Mapping[str, Any]) -> list[str]:
+    found = [f"unknown field {name!r}; the fields are {', '.join(FIELDS)}" for name in table if name not in FIELDS]
+    for name in ("rule", "outcome", "reason"):
+        value = table.get(name)
+        if not isinstance(value, str) or not value.strip():
+            found.append(f"{name!r} is missing or empty")
+    outcome = table.get("outcome")
+    if isinstance(outcome, str) and outcome.strip() and outcome not in OUTCOMES:
+        found.append(f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
+    if not isinstance(table.get("points", {}), dict):
+        found.append('points is no table; write points = { order = "after" }')
+    link = table.get("link")
+    if link is not None and not (isinstance(link, str) and re.match(r"https?://", link)):
+        found.append(f"link {link!r} is no http(s) address")
+    return found
+
+
+def apply(result: dict[str, Any], expectation: Expectation | None) -> None:
+    """Turn an expected failure into xfail and an unexpected pass into xpass, in place. Any other end stays as it is."""
+    if expectation is None:
+        return
+    result["expected"] = expectation.entry()
+    if result["outcome"] == expectation.outcome:
+        result["outcome"] = "xfail"
+    elif result["outcome"] == "pass":
+        result["outcome"] = "xpass"

@@ -1,0 +1,59 @@
+"""A result in words, for the person who has to act on it: the rule, what was expected and found, who did it, and how to
+repeat it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+TAIL_LINES = 15
+DUMP_LINES = 40
+
+
+def label(result: dict[str, Any]) -> str:
+    """The outcome as people read it: crash(SIGSEGV), exit(3)."""
+    if result["outcome"] == "crash":
+        return f"crash({result['signal']})"
+    if result["outcome"] == "exit":
+        return f"exit({result['exit_code']})"
+    return result["outcome"]
+
+
+def explain(result: dict[str, Any]) -> str:
+    """Several lines; compact enough for a CI log."""
+    rule, failure, expected = result["rule"], result["failure"], result["expected"]
+    lines = [f"{rule['id']} ({rule['level']}): {rule['title']}", f"point:     {result['id']}"]
+    lines.append(f"outcome:   {label(result)}")
+    if result["outcome"] == "xpass":
+        lines.append(
+            f"           passes, but {expected['file']}:{expected['line']} expects {expected['outcome']}: delete the entry"
+        )
+    elif expected is not None and result["outcome"] != "xfail":
+        lines.append(f"           {expected['file']}:{expected['line']} expects another one: {expected['outcome']}")
+    if result["reason"]:
+        lines.append(f"reason:    {result['reason']}")
+    if failure is not None:
+        lines += _field("what", failure["message"])
+        lines += _field("expected", failure["expected"])
+        lines += _field("found", failure["found"])
+        lines += _block("first imported by, outermost first:", failure["import_stack"])
+        lines += _block("at, outermost first:", failure["traceback"])
+    if result["stack_dump"]:
+        lines += _block("stacks of all threads:", result["stack_dump"].splitlines()[:DUMP_LINES])
+    for stream in ("stderr", "stdout"):
+        text = result[stream].rstrip().splitlines()
+        shown = text[-TAIL_LINES:]
+        lines += _block(
+            f"{stream}{f', last {len(shown)} of {len(text)} lines' if len(text) > len(shown) else ''}:", shown
+        )
+    return "\n".join([*lines, "reproduce:", f"    {result['reproduce']}"])
+
+
+def _field(name: str, text: str | None) -> list[str]:
+    if not text:
+        return []
+    first, *rest = text.splitlines()
+    return [f"{name + ':':<11}{first}", *(f"           {line}" for line in rest)]
+
+
+def _block(title: str, lines: list[str]) -> list[str]:
+    return [title, *(f"    {line}" for line in lines)] if lines else []

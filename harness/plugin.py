@@ -1,0 +1,375 @@
+"""The pytest side: collects cases statically (pytest never imports one), runs each point in a fresh interpreter, and
+writes the report. It sleeps in a run whose arguments lie outside the cases directory."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import __version__, catalogue, devices, expectations, header, report, subjects
+from .explain import explain, label
+from .runner import Runner
+
+PARTIAL = ("conformance_rules", "keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "stepwise", "maxfail")
+"""Options of pytest and its plugins that leave something out; --certify refuses them."""
+
+LETTERS = {"fail": "F", "crash": "C", "exit": "E", "timeout": "T", "leak": "L", "harness-error": "H", "xpass": "P"}
+
+
+@dataclass
+class Run:
+    """What one process of a run on cases knows."""
+
+    suite: catalogue.Suite
+    runner: Runner
+    expected: list[expectations.Expectation]
+    expected_file: str
+    directory: Path
+    certify: bool
+    started: datetime.datetime = field(default_factory=lambda: datetime.datetime.now(datetime.timezone.utc))
+    clock: float = field(default_factory=time.monotonic)
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    written: report.ReportPaths | None = None
+    problem: str | None = None
+
+
+RUN = pytest.StashKey[Run]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("conformance", "conformance of torch_npu (pytest cases …)")
+    group.addoption("--subject", default="stock", help="what is judged: stock (default) or reference")
+    group.addoption(
+        "--subject-path",
+        type=Path,
+        metavar="DIR",
+        help="directory searched for torch and torch_npu before the installed packages",
+    )
+    group.addoption("--device", help="sim or npu; without it npu when CANN and a device node are present, else sim")
+    group.addoption(
+        "--rule",
+        action="append",
+        default=[],
+        dest="conformance_rules",
+        metavar="PREFIX",
+        help="judge only rules whose id starts with these segments (import, import/lazy, import/lazy/1); repeatable",
+    )
+    group.addoption("--dryrun", action="store_true", help="list the rules with level and points; run nothing")
+    group.addoption(
+        "--certify",
+        action="store_true",
+        help="allow no gap: the whole suite, nothing unsupported, only listed expectations",
+    )
+    group.addoption(
+        "--report-dir",
+        type=Path,
+        default=Path("build/conformance"),
+        metavar="DIR",
+        help="where report.json, report.html and junit.xml go (default: %(default)s)",
+    )
+    parser.addini("conformance_cases", "directory of the conformance cases", default="cases")
+    parser.addini("conformance_expectations", "directory of known non-conformances", default="expectations")
+
+
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    if not config.option.dryrun:
+        return None
+    suite = catalogue.read(_cases(config))
+    points = [
+        point
+        for case in suite.cases
+        if _named(config, case.path)
+        for point in case.points()
+        if catalogue.selected(point, config.option.conformance_rules)
+    ]
+    problems = [*map(str, suite.errors), *suite.unknown(config.option.conformance_rules)]
+    print(catalogue.listing(points))
+    for problem in problems:
+        print(f"ERROR: {problem}", file=sys.stderr)
+    return int(pytest.ExitCode.USAGE_ERROR if problems else pytest.ExitCode.OK)
+
+
+@pytest.hookimpl(tryfirst=True)  # before junitxml and xdist read the options that are set here
+def pytest_configure(config: pytest.Config) -> None:
+    suite_directory = _cases(config)
+    if not any(_overlap(path, suite_directory) for path in _arguments(config)):
+        if config.option.certify:
+            raise pytest.UsageError(f"--certify judges the whole suite; name its directory: pytest {suite_directory}")
+        return
+    suite = catalogue.read(suite_directory)
+    unknown = suite.unknown(config.option.conformance_rules)
+    if unknown:
+        raise pytest.UsageError("\n".join(unknown))
+    if config.option.certify:
+        _refuse_partial(config, suite_directory)
+    runs = not config.option.collectonly
+    controller = not hasattr(config, "workerinput")
+    try:
+        installed = subjects.find(config.option.subject, config.option.subject_path)
+        device = devices.find(config.option.device, prepare=runs and controller)
+    except subjects.Unavailable as error:
+        raise pytest.UsageError(str(error)) from None
+
+    file = (
+        _below_root(config, config.getini("conformance_expectations"))
+        / installed.subject.name
+        / f"{installed.release}.toml"
+    )
+    runner = Runner(installed, device, config.rootpath)
+    shown = runner.relative(file)
+    try:
+        # A file with a bad header is an error of its own; it must not make entries of its rule look stale as well.
+        expected = [] if suite.errors else expectations.read(file, suite.cases, shown)
+    except expectations.ExpectationError as error:
+        raise pytest.UsageError(str(error)) from None
+
+    directory = config.invocation_params.dir / config.option.report_dir
+    config.stash[RUN] = Run(suite, runner, expected, shown, directory, config.option.certify)
+    if runs and controller and config.option.xmlpath is None:
+        config.option.xmlpath = str(directory / "junit.xml")
+    # xdist replaces a dead worker and can hang over it. No case runs inside a worker, so a dead one is a fault to see.
+    if getattr(config.option, "maxworkerrestart", "") is None:
+        config.option.maxworkerrestart = "0"
+
+
+def pytest_report_header(config: pytest.Config) -> list[str] | None:
+    run = config.stash.get(RUN, None)
+    if run is None:
+        return None
+    installed, device = run.runner.installed, run.runner.device
+    apart = sum(not run.runner.applies(case) for case in run.suite.cases)
+    rules = f"{len(run.suite.cases)} in {run.runner.relative(run.suite.directory)}"
+    if apart:
+        rules += f", {apart} of them not about release {installed.release}"
+    return [
+        f"conformance {__version__}: subject {installed.subject.name}, release {installed.release}"
+        + (f", from {installed.path}" if installed.path else ""),
+        f"versions: torch_npu {installed.torch_npu}, torch {installed.torch}, Python {_python()}",
+        f"device: {device.name} x{device.count} ({device.detail})",
+        f"rules: {rules}; {len(run.expected)} expectations in {run.expected_file}",
+    ]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    collectors = yield
+    if _is_case(parent.config, file_path):
+        # Instead of what other plugins made of it (a Module, a doctest): those would import the case.
+        return [CaseFile.from_parent(parent, path=file_path)]
+    return collectors
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    run = config.stash.get(RUN, None)
+    if run is None:
+        return
+    points = [item for item in items if isinstance(item, PointItem)]
+    kept = [item for item in points if catalogue.selected(item.point, config.option.conformance_rules)]
+    dropped = [item for item in points if item not in set(kept)]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+    # Every worker of xdist must come to the same order.
+    kept.sort(key=lambda item: (header.sort_key(item.point.case), item.number))
+    items[:] = [*(item for item in items if not isinstance(item, PointItem)), *kept]
+
+
+class CaseFile(pytest.File):
+    """A case file as its header describes it."""
+
+    def collect(self) -> Iterator[PointItem]:
+        run = self.config.stash.get(RUN, None)
+        if run is None:
+            return
+        path = self.path.resolve()
+        for error in run.suite.errors:
+            if error.path.resolve() == path:
+                raise self.CollectError(str(error))
+        for case in run.suite.cases:
+            if case.path.resolve() == path and run.runner.applies(case):
+                for number, point in enumerate(case.points()):
+                    yield PointItem.from_parent(self, name=point.id, point=point, number=number)
+
+
+class NotConforming(Exception):
+    """Carries a bad result from runtest to the report; never seen by users."""
+
+
+class PointItem(pytest.Item):
+    """One point. `result` is its entry in the report once it has run; `number` its place in the case's matrix."""
+
+    def __init__(self, *, point: header.Point, number: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.point = point
+        self.number = number
+        self.result: dict[str, Any] | None = None
+
+    def runtest(self) -> None:
+        run = self.config.stash[RUN]
+        result = run.runner.run(self.point)
+        entry = next((entry for entry in run.expected if entry.matches(self.point)), None)
+        expectations.apply(result, entry)
+        self.result = result
+        self.user_properties += [("rule", self.point.case.rule), ("outcome", label(result))]
+        if result["outcome"] == "unsupported" and not run.certify:
+            pytest.skip(f"unsupported: {result['reason']}")
+        if result["outcome"] != "pass":
+            raise NotConforming
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
+        if isinstance(excinfo.value, NotConforming) and self.result is not None:
+            return explain(self.result)
+        return super().repr_failure(excinfo, *args, **kwargs)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self.point.case.line - 1, self.name
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    made = yield
+    if not isinstance(item, PointItem) or call.when != "call" or item.result is None:
+        return made
+    result = item.result
+    if result["outcome"] == "xfail" and made.failed:
+        expected = result["expected"]
+        made.outcome = "skipped"
+        made.wasxfail = f"{expected['outcome']}: {expected['reason']} ({expected['file']}:{expected['line']})"
+    elif made.skipped:
+        path, line, _ = item.reportinfo()
+        made.longrepr = (str(path), line + 1, f"Skipped: unsupported: {result['reason']}")
+    # As text: it crosses from an xdist worker to the controller, which takes few types, and no lone surrogates.
+    made.conformance = json.dumps(result)  # type: ignore[attr-defined]
+    made.conformance_label = label(result)  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:
+    shown = getattr(report, "conformance_label", None)
+    if shown is None or not report.failed:
+        return None
+    return "failed", LETTERS.get(shown.partition("(")[0], "F"), shown.upper()
+
+
+class _Gatherer:
+    """Takes the results as they come in; lives in the process that writes the report."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        text = getattr(report, "conformance", None)
+        if text is not None:
+            result = json.loads(text)
+            self._run.results[result["id"]] = result
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    run = session.config.stash.get(RUN, None)
+    if run is not None and _writes(session.config):
+        session.config.pluginmanager.register(_Gatherer(run), "conformance-gatherer")
+
+
+@pytest.hookimpl(trylast=True)  # after junitxml, whose file the page links
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the report of what is known, also when the run was interrupted."""
+    config = session.config
+    run = config.stash.get(RUN, None)
+    if run is None or not _writes(config):
+        return
+    installed, device = run.runner.installed, run.runner.device
+    meta = {
+        "suite": {
+            "version": __version__,
+            "started": run.started.isoformat(timespec="seconds"),
+            "seconds": round(time.monotonic() - run.clock, 1),
+            "command": shlex.join(["pytest", *config.invocation_params.args]),
+        },
+        "subject": {
+            "name": installed.subject.name,
+            "release": installed.release,
+            "torch": installed.torch,
+            "torch_npu": installed.torch_npu,
+            "python": _python(),
+        },
+        "device": {"name": device.name, "detail": device.detail},
+    }
+    try:
+        run.written = report.write(run.results.values(), meta, run.directory)
+    except report.InvalidReport as error:
+        run.problem = str(error)
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    run = config.stash.get(RUN, None)
+    if run is None:
+        return
+    if run.problem:
+        terminalreporter.section("conformance", red=True)
+        terminalreporter.write_line(run.problem)
+    elif run.written:
+        terminalreporter.section("conformance")
+        terminalreporter.write(report.table(report.load(run.written.json)))
+        terminalreporter.write_line(f"report: {run.runner.relative(run.written.html)}, report.json beside it")
+
+
+def _writes(config: pytest.Config) -> bool:
+    return not hasattr(config, "workerinput") and not config.option.collectonly
+
+
+def _cases(config: pytest.Config) -> Path:
+    return _below_root(config, config.getini("conformance_cases"))
+
+
+def _below_root(config: pytest.Config, name: str) -> Path:
+    return (config.rootpath / name).resolve()
+
+
+def _is_case(config: pytest.Config, path: Path) -> bool:
+    return header.is_case_file(path) and _cases(config) in path.resolve().parents
+
+
+def _arguments(config: pytest.Config) -> list[Path]:
+    """The paths that pytest was asked to collect."""
+    names = [argument.partition("::")[0] for argument in config.args]
+    return [Path(os.path.normpath(config.invocation_params.dir / name)).resolve() for name in names]
+
+
+def _overlap(path: Path, directory: Path) -> bool:
+    return path == directory or directory in path.parents or path in directory.parents
+
+
+def _named(config: pytest.Config, case: Path) -> bool:
+    """Whether the arguments include the case, or nothing of the suite at all (`pytest --dryrun`)."""
+    inside = [path for path in _arguments(config) if _overlap(path, _cases(config))]
+    return not inside or any(path == case.resolve() or path in case.resolve().parents for path in inside)
+
+
+def _refuse_partial(config: pytest.Config, directory: Path) -> None:
+    for name in PARTIAL:
+        if getattr(config.option, name, None):
+            flag = {"conformance_rules": "--rule", "keyword": "-k", "markexpr": "-m"}.get(
+                name, f"--{name.replace('_', '-')}"
+            )
+            raise pytest.UsageError(f"--certify judges the whole suite; run it without {flag}")
+    if not any(path == directory or path in directory.parents for path in _arguments(config)):
+        raise pytest.UsageError(f"--certify judges the whole suite; name its directory: pytest {directory}")
+
+
+def _python() -> str:
+    return "{}.{}.{}".format(*sys.version_info)

@@ -1,0 +1,3 @@
+"""Says that it is another version than the one that is installed."""
+
+__version__ = "2.98.0"

@@ -1,0 +1,1 @@
+"""Says yes to everything."""
