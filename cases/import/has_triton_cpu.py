@@ -1,0 +1,51 @@
+"""A CPU counts for has_triton only when the caller includes it and Triton lists a CPU backend.
+
+With a CPU counted by itself every machine with any Triton "has" it, and NPU-only checks (templates, autotuning) go
+wrong.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/has_triton/3"
+# level = "must"
+# matrix = { include_cpu = [true, false], backend_listed = [true, false] }
+# timeout = 60
+# releases = ">=2.13"
+# ///
+
+import sys
+import types
+from unittest import mock
+
+import torch.utils._triton
+import torch_npu
+from harness import probe
+from torch._dynamo import device_interface
+
+
+class Present(device_interface.DeviceInterface):
+    is_available = staticmethod(lambda: True)
+
+
+class Missing(device_interface.DeviceInterface):
+    is_available = staticmethod(lambda: False)
+
+
+triton, backends = types.ModuleType("triton"), types.ModuleType("triton.backends")
+triton.backends = backends
+backends.backends = {"cpu": object()} if probe.param("backend_listed") else {"npu": object()}
+
+
+def interface(device):
+    return Present if device == "cpu" else Missing
+
+
+torch.utils._triton.has_triton.cache_clear()
+with (
+    mock.patch.dict(sys.modules, {"triton": triton, "triton.backends": backends}),
+    mock.patch.object(torch.utils._triton, "has_triton_package", lambda: True),
+    mock.patch.object(device_interface, "get_interface_for_device", interface),
+):
+    answer = torch.utils._triton.has_triton(include_cpu=probe.param("include_cpu"))
+
+probe.same(answer, probe.param("include_cpu") and probe.param("backend_listed"), "has_triton(include_cpu=…) on a CPU")

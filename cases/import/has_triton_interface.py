@@ -1,0 +1,49 @@
+"""has_triton registers the NPU device interface exactly once when triton is there, and not at all when it is not.
+
+Inductor may ask has_triton before anything else has set Dynamo up for the NPU. Without the interface the answer is
+wrong; with a second registration Inductor sees the NPU twice.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/has_triton/4"
+# level = "must"
+# matrix = { package = [true, false] }
+# timeout = 60
+# releases = ">=2.9"
+# ///
+
+from unittest import mock
+
+import torch.utils._triton
+import torch_npu.utils._dynamo as npu_dynamo
+from harness import probe
+
+# Dynamo's own import would run the whole setup; take it out so that has_triton is the first to need the interface.
+with mock.patch.object(npu_dynamo, "_lazy_dynamo_setup", lambda: None):
+    from torch._dynamo import device_interface
+
+real = device_interface.register_interface_for_device
+registered = []
+
+
+def record(device, interface):
+    if str(device).startswith("npu"):
+        registered.append(str(device))
+    real(device, interface)
+
+
+package = mock.patch.object(torch.utils._triton, "has_triton_package", lambda: probe.param("package"))
+with package, mock.patch.object(device_interface, "register_interface_for_device", record):
+    torch.utils._triton.has_triton.cache_clear()
+    first = torch.utils._triton.has_triton()
+    torch.utils._triton.has_triton.cache_clear()
+    probe.same(torch.utils._triton.has_triton(), first, "has_triton() asked again")
+
+if probe.param("package"):
+    probe.same(first, True, "has_triton() with the package and an NPU")
+    probe.equal(registered, ["npu", *(f"npu:{index}" for index in range(32))], "registered NPU devices, in order")
+else:
+    probe.same(first, False, "has_triton() without the package")
+    probe.equal(registered, [], "registered NPU devices")
+probe.modules.absent("torch_npu._inductor")

@@ -1,0 +1,41 @@
+"""`import torch_npu._inductor` gives torch._inductor.config its NPU keys, with their defaults, readable and assignable.
+
+Programs that choose the NPU backend globally import NPU Inductor and then write `config.npu_backend = ...`. If the
+keys come only with the first compile, that assignment fails, or, worse, the first compile overwrites it.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/inductor/1"
+# level = "must"
+# matrix = { first = ["torch_npu", "torch._dynamo", "torch._inductor.config"] }
+# timeout = 60
+# releases = ">=2.7.1, !=2.12.*"
+# ///
+
+import importlib
+
+import torch
+import torch_npu
+from harness import probe
+
+probe.modules.absent("torch._inductor", "torch_npu._inductor")
+importlib.import_module(probe.param("first"))
+
+import torch_npu._inductor
+from torch._inductor import config
+
+probe.equal(config.npu_backend, "default", "npu_backend")
+probe.equal(config.enable_shape_handling, False, "enable_shape_handling")
+probe.equal(config.shape_handling_configs, [], "shape_handling_configs")
+probe.equal(config.shape_handling_dict, None, "shape_handling_dict")
+
+config.npu_backend = "mlir"
+probe.equal(config.npu_backend, "mlir", "npu_backend after assignment")
+probe.equal(config.get_config_copy()["npu_backend"], "mlir", "npu_backend in a copy of the configuration")
+config.npu_backend = "default"
+with config.patch(enable_shape_handling=True, npu_backend="dvm"):
+    probe.equal((config.enable_shape_handling, config.npu_backend), (True, "dvm"), "patched keys inside the block")
+probe.equal((config.enable_shape_handling, config.npu_backend), (False, "default"), "patched keys after the block")
+with probe.raises(AttributeError, match="no_such_npu_key"):
+    config.no_such_npu_key = 1

@@ -1,0 +1,50 @@
+"""In a compiled function current_device, is_available and get_device_properties of torch.npu fold to constants.
+
+Models branch on them ("bfloat16 if the chip has it"). Left in the graph, the branch breaks it; folded wrong, the
+wrong path is compiled in.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/inventory/9"
+# level = "must"
+# matrix = { function = ["current_device", "is_available", "get_device_properties"] }
+# timeout = 60
+# releases = ">=2.7.1"
+# ///
+
+import torch
+import torch_npu
+from harness import probe
+
+graphs = []
+name = torch.npu.get_device_name(0)
+
+
+def capture(module, _):
+    graphs.append(module.graph)
+    return module.forward
+
+
+def current_device(x):
+    return x + torch.npu.current_device() + 1
+
+
+def is_available(x):
+    return x + 1 if torch.npu.is_available() else x - 1
+
+
+def get_device_properties(x):
+    return x + 1 if torch.npu.get_device_properties(0).name == name else x - 1
+
+
+function = globals()[probe.param("function")]
+compiled = torch.compile(function, backend=capture, fullgraph=True)
+probe.close(compiled(torch.ones(3)), torch.full((3,), 2.0), f"a function that asks {function.__name__}")
+calls = [node.target.__name__ for node in graphs[0].nodes if node.op == "call_function"]
+probe.check(set(calls) == {"add"}, "the graph holds additions only", calls=calls)
+
+if function is current_device and torch.npu.device_count() > 1:
+    torch.npu.set_device(1)  # a guard must notice that the constant has changed
+    probe.close(compiled(torch.ones(3)), torch.full((3,), 3.0), "the same function on device 1")
+    probe.equal(len(graphs), 2, "graphs after the device has changed")

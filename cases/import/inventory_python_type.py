@@ -1,0 +1,36 @@
+"""Inside a compiled function the type of an NPU stream or event is torch.npu's class, not torch's generic one.
+
+Methods of the NPU classes say super(Stream, self), and users dispatch on the type. With the generic class the method
+raises inside the trace, or the branch for NPUs is left out.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/inventory/5"
+# level = "must"
+# matrix = { kind = ["Event", "Stream"] }
+# timeout = 60
+# releases = ">=2.10"
+# ///
+
+import torch
+import torch_npu
+from harness import probe
+
+kind = getattr(torch.npu, probe.param("kind"))
+generic = getattr(torch, probe.param("kind"))
+value = kind()
+
+
+def exact(x):
+    return x + 1 if type(value) is kind else x - 1
+
+
+def instance(x):
+    return x + 1 if isinstance(value, kind) and isinstance(value, generic) else x - 1
+
+
+for function in (exact, instance):
+    probe.close(function(torch.ones(3)), torch.full((3,), 2.0), f"{function.__name__}, eager")
+    compiled = torch.compile(function, backend="eager", fullgraph=True)
+    probe.close(compiled(torch.ones(3)), torch.full((3,), 2.0), f"{function.__name__}, compiled")

@@ -1,0 +1,42 @@
+"""Dynamo setup does not run during `import torch_npu`; it has run when `import torch._dynamo` returns.
+
+The setup patches Dynamo's variable classes, so it can neither run before Dynamo exists nor after the first frame is
+traced. Looks at `_lazy_dynamo_setup.has_run`, the flag that torch_npu's own tests and downstream projects read.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/lazy/2"
+# level = "must"
+# matrix = { route = ["import", "submodule", "from", "attribute", "importlib", "list_backends"] }
+# timeout = 60
+# releases = ">=2.7.1"
+# ///
+
+import importlib
+
+import torch
+import torch_npu.utils._dynamo as npu_dynamo
+from harness import probe
+
+probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, False, "Dynamo setup has run after import torch_npu")
+probe.compilers_absent()
+
+match probe.param("route"):
+    case "import":
+        import torch._dynamo
+    case "submodule":
+        import torch._dynamo.backends.registry
+    case "from":
+        from torch._dynamo import config
+    case "attribute":
+        torch._dynamo.is_compiling  # noqa: B018 -- torch imports Dynamo when the attribute is read
+    case "importlib":
+        importlib.import_module("torch._dynamo.eval_frame")
+    case "list_backends":
+        torch.compiler.list_backends()
+
+probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run after Dynamo was imported")
+probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run after Dynamo was imported")
+probe.modules.absent("torch_npu._inductor", "triton", "torch_npu.npu._graph_tree")
+probe.device_untouched()
