@@ -80,7 +80,9 @@ def main(arguments: list[str]) -> int:
             print(error.code, file=sys.stderr)
     except BaseException as error:
         status = 1
-        end = {"how": "raised", "type": type(error).__name__, "message": _message(error), **_trace(error, shown=True)}
+        # A failed check is in the records already; its traceback would only say it twice.
+        trace = _trace(error, shown=not isinstance(error, _session.CheckFailed))
+        end = {"how": "raised", "type": type(error).__name__, "message": _message(error), **trace}
         end["probe_error"] = isinstance(error, _session.ProbeError)
     if session.owner:
         session.emit({"kind": "versions", **_versions(), "modules": len(sys.modules)})

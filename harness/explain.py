@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .header import spell
+
 TAIL_LINES = 15
 DUMP_LINES = 40
 
@@ -19,20 +21,18 @@ def label(result: dict[str, Any]) -> str:
 
 
 def explain(result: dict[str, Any]) -> str:
-    """Several lines; compact enough for a CI log."""
+    """Several lines, compact enough for a CI log; the first alone says what happened."""
     rule, failure, expected = result["rule"], result["failure"], result["expected"]
-    lines = [f"{rule['id']} ({rule['level']}): {rule['title']}", f"point:     {result['id']}"]
-    lines.append(f"outcome:   {label(result)}")
     if result["outcome"] == "xpass":
-        lines.append(
-            f"           passes, but {expected['file']}:{expected['line']} expects {expected['outcome']}: delete the entry"
-        )
-    elif expected is not None and result["outcome"] != "xfail":
-        lines.append(f"           {expected['file']}:{expected['line']} expects another one: {expected['outcome']}")
-    if result["reason"]:
-        lines.append(f"reason:    {result['reason']}")
+        what = f"it passes; delete {expected['file']}:{expected['line']}, which expects {expected['outcome']}"
+    else:
+        what = result["reason"] or (failure["message"] if failure else "")
+    lines = [f"{label(result)}: {what}" if what else label(result)]
+    lines += _field("rule", f"{rule['id']} ({rule['level']}): {rule['title']}")
+    lines += _field("point", " ".join(f"{name}={spell(value)}" for name, value in result["params"].items()))
+    if expected is not None and result["outcome"] not in {"xfail", "xpass"}:
+        lines += _field("listed", f"{expected['file']}:{expected['line']} expects another end: {expected['outcome']}")
     if failure is not None:
-        lines += _field("what", failure["message"])
         lines += _field("expected", failure["expected"])
         lines += _field("found", failure["found"])
         lines += _block("first imported by, outermost first:", failure["import_stack"])
