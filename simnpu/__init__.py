@@ -1,1 +1,55 @@
-"""The simulated NPU."""
+"""The simulated NPU: CANN's runtime, operators and more on host memory, so that unmodified torch_npu wheels run anywhere.
+
+`environ()` gives the environment of a child process that shall run on it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from simnpu.build import VERSION, BuildError, build_id
+from simnpu.build import build as ensure_built
+from simnpu.settings import SettingError, check_settings
+
+version = VERSION
+
+__all__ = ["BuildError", "SettingError", "build_id", "environ", "version"]
+
+
+def environ(
+    base: Mapping[str, str] | None = None,
+    *,
+    devices: int | None = None,
+    memory: int | str | None = None,
+    log: str | None = None,
+    fault: str | None = None,
+    visible: str | None = None,
+) -> dict[str, str]:
+    """The environment for a child process on the simulated NPU: `base` (default: this process's) with what it needs added.
+
+    devices: number of devices; memory: bytes per device, or text with a suffix K, M, G; log: path, "stderr" or "memory";
+    fault: see SIMNPU_FAULT; visible: ASCEND_RT_VISIBLE_DEVICES. What is None is left as `base` has it.
+    Builds the simulator first if needed. Raises BuildError, and SettingError for a value that cannot be understood.
+    """
+    environment = dict(os.environ if base is None else base)
+    wanted = {
+        "SIMNPU_DEVICES": devices,
+        "SIMNPU_MEMORY": memory,
+        "SIMNPU_LOG": log,
+        "SIMNPU_FAULT": fault,
+        "ASCEND_RT_VISIBLE_DEVICES": visible,
+    }
+    environment.update({name: str(value) for name, value in wanted.items() if value is not None})
+    check_settings(environment)
+    libraries = ensure_built()
+    home = libraries.parent / "cann"
+    environment["LD_LIBRARY_PATH"] = _put_first(str(libraries), environment.get("LD_LIBRARY_PATH", ""))
+    environment["ASCEND_HOME_PATH"] = str(home)
+    environment["ASCEND_OPP_PATH"] = str(home / "opp")
+    return environment
+
+
+def _put_first(directory: str, path: str) -> str:
+    rest = [part for part in path.split(os.pathsep) if part and part != directory]
+    return os.pathsep.join([directory, *rest])

@@ -1,0 +1,15 @@
+// What the rest of the runtime tells call accounting.
+#pragma once
+
+#include <acl/acl_base.h>
+
+namespace simnpu {
+
+// From now on a forked child cannot use the device: the worker threads stay behind in the parent.
+void mark_device_used();
+bool broken_by_fork();
+
+// The result of the current entry point, for the log.
+void note_result(aclError code);
+
+} // namespace simnpu

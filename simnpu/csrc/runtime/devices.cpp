@@ -1,0 +1,553 @@
+#include "devices.h"
+
+#include "calls.h"
+#include "config.h"
+#include "events.h"
+#include "graphs.h"
+#include "memory.h"
+#include "streams.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace simnpu {
+namespace {
+
+struct Device {
+    int uses = 0; // aclrtSetDevice without aclrtResetDevice
+    std::shared_ptr<Context> primary;
+    uint32_t cube_limit = kCubeCores;
+    uint32_t vector_limit = kVectorCores;
+};
+
+struct Machine {
+    std::mutex mutex;
+    bool frozen = false; // the list of visible devices is fixed
+    std::vector<int32_t> visible;
+    std::vector<Device> devices;
+    bool initialized = false;
+    std::array<std::atomic<int64_t>, 3> options{}; // by aclSysParamOpt, for contexts yet to come
+    std::atomic<int> saturation{ACL_RT_OVERFLOW_MODE_INFNAN};
+    std::atomic<uint64_t> execute_timeout_us{0};
+};
+
+Machine& machine() {
+    static Machine& instance = *new Machine;
+    return instance;
+}
+
+thread_local std::weak_ptr<Context> t_context;
+thread_local bool t_had_context = false;
+
+// With the machine locked.
+void freeze(Machine& all) {
+    if (all.frozen) return;
+    all.visible = visible_devices();
+    all.devices.resize(all.visible.size());
+    all.frozen = true;
+}
+
+void make_current(const std::shared_ptr<Context>& context) {
+    t_context = context;
+    t_had_context = true;
+}
+
+std::shared_ptr<Context> make_context(int32_t device, bool primary) {
+    auto context = std::make_shared<Context>();
+    context->device = device;
+    context->primary = primary;
+    for (size_t i = 0; i < context->options.size(); ++i) context->options[i] = machine().options[i].load();
+    context->default_stream = make_stream(context, 0, 0, true);
+    context->handle = contexts().add(context);
+    mark_device_used();
+    return context;
+}
+
+// Ends everything on the device: waits for its streams, then its streams, events, graphs, memory and contexts are gone.
+aclError reset(const char* call, int32_t device) {
+    drop_models_of(device);
+    Failure first;
+    for (const auto& stream : streams().take_if([device](const Stream& s) { return s.device == device; })) {
+        close_stream(*stream, false);
+        const auto failure = isolated(call, [&] { return wait_for(call, *stream, std::nullopt, ACL_SUCCESS); });
+        if (failure && !first) first = failure;
+    }
+    events().take_if([device](const Event& e) { return e.device == device; });
+    drop_memory_of(device);
+    contexts().take_if([device](const Context& c) { return c.device == device; });
+    auto& all = machine();
+    std::lock_guard lock(all.mutex);
+    all.devices[static_cast<size_t>(device)] = Device{};
+    return first ? raise(first) : ACL_SUCCESS;
+}
+
+} // namespace
+
+HandleTable<Context>& contexts() {
+    static HandleTable<Context>& table = *new HandleTable<Context>(0x51);
+    return table;
+}
+
+std::shared_ptr<Context> current_context(const char* call) {
+    if (auto context = t_context.lock()) return context;
+    fail(ACL_ERROR_RT_CONTEXT_NULL,
+         t_had_context ? "%s: the context of this thread is gone (destroyed, or its device was reset); call aclrtSetDevice again"
+                       : "%s: this thread has no device yet; call aclrtSetDevice first",
+         call);
+    return nullptr;
+}
+
+int32_t device_count() {
+    auto& all = machine();
+    std::lock_guard lock(all.mutex);
+    return static_cast<int32_t>(all.frozen ? all.visible.size() : visible_devices().size());
+}
+
+bool valid_device(const char* call, int64_t device) {
+    const auto count = device_count();
+    if (device >= 0 && device < count) return true;
+    fail(ACL_ERROR_RT_INVALID_DEVICEID, "%s: there is no device %lld, only %d (SIMNPU_DEVICES, ASCEND_RT_VISIBLE_DEVICES)", call,
+         static_cast<long long>(device), count);
+    return false;
+}
+
+namespace {
+
+bool device_info(aclrtDevAttr attr, int32_t device, int64_t& value) {
+    switch (static_cast<int>(attr)) {
+    case ACL_DEV_ATTR_AICPU_CORE_NUM: value = kAiCpuCores; return true;
+    case ACL_DEV_ATTR_AICORE_CORE_NUM:
+    case ACL_DEV_ATTR_CUBE_CORE_NUM: value = kCubeCores; return true;
+    case ACL_DEV_ATTR_VECTOR_CORE_NUM: value = kVectorCores; return true;
+    case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE: value = static_cast<int64_t>(config().memory); return true;
+    case ACL_DEV_ATTR_L2_CACHE_SIZE: value = kL2Bytes; return true;
+    case 402: // physical chip
+    {
+        auto& all = machine();
+        std::lock_guard lock(all.mutex);
+        value = (all.frozen ? all.visible : visible_devices())[static_cast<size_t>(device)];
+        return true;
+    }
+    case 501: value = 0; return true; // no part of a divided device
+    default: return false;
+    }
+}
+
+bool known_option(aclSysParamOpt option) {
+    return static_cast<int>(option) >= 0 && static_cast<size_t>(option) < machine().options.size();
+}
+
+aclError synchronize_device(const char* call, int32_t timeout) {
+    if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout %d: give milliseconds, or -1 for none", call, timeout);
+    auto context = current_context(call);
+    if (!context) return thread_errors().last;
+    if (auto result = refuse_while_device_captures(call, context->device)) return result;
+    const auto deadline = deadline_after(timeout);
+    Failure first;
+    for (const auto& stream : streams().all()) {
+        if (stream->device != context->device) continue;
+        const auto failure = isolated(call, [&] { return wait_for(call, *stream, deadline, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT); });
+        if (failure && !first) first = failure;
+    }
+    return first ? raise(first) : ACL_SUCCESS;
+}
+
+} // namespace
+} // namespace simnpu
+
+using namespace simnpu;
+
+SIMNPU_EXPORT aclError aclInit(const char* configPath) {
+    SIMNPU_CALL("aclInit", "config=%s", configPath ? configPath : "(null)");
+    if (configPath && *configPath && ::access(configPath, R_OK) != 0)
+        return fail(ACL_ERROR_INVALID_FILE, "aclInit: cannot read the configuration file %s", configPath);
+    auto& all = machine();
+    std::lock_guard lock(all.mutex);
+    if (all.initialized) return fail(ACL_ERROR_REPEAT_INITIALIZE, "aclInit: called before, without aclFinalize in between");
+    all.initialized = true;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclFinalize() {
+    SIMNPU_CALL("aclFinalize");
+    size_t count = 0;
+    {
+        auto& all = machine();
+        std::lock_guard lock(all.mutex);
+        if (!all.initialized) return fail(ACL_ERROR_REPEAT_FINALIZE, "aclFinalize: aclInit was not called, or aclFinalize was already");
+        all.initialized = false;
+        count = all.devices.size();
+    }
+    aclError first = ACL_SUCCESS;
+    for (size_t device = 0; device < count; ++device)
+        if (auto result = reset("aclFinalize", static_cast<int32_t>(device)); result && !first) first = result;
+    return first;
+}
+
+SIMNPU_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
+    SIMNPU_CALL("aclrtGetDeviceCount");
+    if (!count) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetDeviceCount: the result pointer is null");
+    *count = static_cast<uint32_t>(device_count());
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtSetDevice(int32_t deviceId) {
+    SIMNPU_CALL("aclrtSetDevice", "device=%d", deviceId);
+    if (!valid_device("aclrtSetDevice", deviceId)) return thread_errors().last;
+    auto& all = machine();
+    std::lock_guard lock(all.mutex);
+    freeze(all);
+    auto& device = all.devices[static_cast<size_t>(deviceId)];
+    ++device.uses;
+    if (!device.primary) device.primary = make_context(deviceId, true);
+    make_current(device.primary);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtResetDevice(int32_t deviceId) {
+    SIMNPU_CALL("aclrtResetDevice", "device=%d", deviceId);
+    if (!valid_device("aclrtResetDevice", deviceId)) return thread_errors().last;
+    {
+        auto& all = machine();
+        std::lock_guard lock(all.mutex);
+        freeze(all);
+        auto& device = all.devices[static_cast<size_t>(deviceId)];
+        if (device.uses == 0) return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtResetDevice: device %d is not set", deviceId);
+        // Every aclrtSetDevice counts; the last matching reset ends the device.
+        if (--device.uses > 0) return ACL_SUCCESS;
+    }
+    return reset("aclrtResetDevice", deviceId);
+}
+
+SIMNPU_EXPORT aclError aclrtResetDeviceForce(int32_t deviceId) {
+    SIMNPU_CALL("aclrtResetDeviceForce", "device=%d", deviceId);
+    if (!valid_device("aclrtResetDeviceForce", deviceId)) return thread_errors().last;
+    {
+        auto& all = machine();
+        std::lock_guard lock(all.mutex);
+        freeze(all);
+    }
+    return reset("aclrtResetDeviceForce", deviceId);
+}
+
+SIMNPU_EXPORT aclError aclrtGetDevice(int32_t* deviceId) {
+    SIMNPU_CALL("aclrtGetDevice");
+    if (!deviceId) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetDevice: the result pointer is null");
+    auto context = current_context("aclrtGetDevice");
+    if (!context) return thread_errors().last;
+    *deviceId = context->device;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtCreateContext(aclrtContext* out, int32_t deviceId) {
+    SIMNPU_CALL("aclrtCreateContext", "device=%d", deviceId);
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtCreateContext: the result pointer is null");
+    if (!valid_device("aclrtCreateContext", deviceId)) return thread_errors().last;
+    {
+        auto& all = machine();
+        std::lock_guard lock(all.mutex);
+        freeze(all);
+    }
+    auto context = make_context(deviceId, false);
+    make_current(context);
+    *out = context->handle;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtDestroyContext(aclrtContext handle) {
+    SIMNPU_CALL("aclrtDestroyContext", "context=%p", handle);
+    auto context = contexts().find(handle);
+    if (!context) return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtDestroyContext: %p is no live context", handle);
+    if (context->primary)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDestroyContext: the context of aclrtSetDevice ends with aclrtResetDevice");
+    contexts().take(handle);
+    Failure first;
+    for (const auto& stream : streams().take_if([&](const Stream& s) { return s.context.lock() == context; })) {
+        close_stream(*stream, false);
+        const auto failure = isolated("aclrtDestroyContext",
+                                      [&] { return wait_for("aclrtDestroyContext", *stream, std::nullopt, ACL_SUCCESS); });
+        if (failure && !first) first = failure;
+    }
+    return first ? raise(first) : ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtSetCurrentContext(aclrtContext handle) {
+    SIMNPU_CALL("aclrtSetCurrentContext", "context=%p", handle);
+    auto context = contexts().find(handle);
+    if (!context)
+        return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtSetCurrentContext: %p is no live context (destroyed, or its device reset)", handle);
+    make_current(context);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtGetCurrentContext(aclrtContext* out) {
+    SIMNPU_CALL("aclrtGetCurrentContext");
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetCurrentContext: the result pointer is null");
+    *out = nullptr;
+    auto context = current_context("aclrtGetCurrentContext");
+    if (!context) return thread_errors().last;
+    *out = context->handle;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
+    SIMNPU_CALL("aclrtCtxGetCurrentDefaultStream");
+    if (!stream) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtCtxGetCurrentDefaultStream: the result pointer is null");
+    auto context = current_context("aclrtCtxGetCurrentDefaultStream");
+    if (!context) return thread_errors().last;
+    *stream = context->default_stream->handle;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags, int32_t* active) {
+    SIMNPU_CALL("aclrtGetPrimaryCtxState", "device=%d", deviceId);
+    if (!active) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetPrimaryCtxState: the result pointer is null");
+    if (!valid_device("aclrtGetPrimaryCtxState", deviceId)) return thread_errors().last;
+    auto& all = machine();
+    std::lock_guard lock(all.mutex);
+    if (flags) *flags = 0;
+    *active = all.frozen && all.devices[static_cast<size_t>(deviceId)].primary ? 1 : 0;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtSynchronizeDevice() {
+    SIMNPU_CALL("aclrtSynchronizeDevice");
+    return synchronize_device("aclrtSynchronizeDevice", -1);
+}
+
+SIMNPU_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
+    SIMNPU_CALL("aclrtSynchronizeDeviceWithTimeout", "timeout=%d", timeout);
+    return synchronize_device("aclrtSynchronizeDeviceWithTimeout", timeout);
+}
+
+SIMNPU_EXPORT const char* aclrtGetSocName() {
+    SIMNPU_CALL_OR(nullptr, "aclrtGetSocName");
+    return kSocName;
+}
+
+SIMNPU_EXPORT aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t* value) {
+    SIMNPU_CALL("aclrtGetDeviceInfo", "device=%u attr=%d", deviceId, static_cast<int>(attr));
+    if (!value) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetDeviceInfo: the result pointer is null");
+    if (!valid_device("aclrtGetDeviceInfo", deviceId)) return thread_errors().last;
+    if (!device_info(attr, static_cast<int32_t>(deviceId), *value))
+        return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtGetDeviceInfo: attribute %d is not simulated", static_cast<int>(attr));
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo info, int64_t* value) {
+    SIMNPU_CALL("aclGetDeviceCapability", "device=%u info=%d", deviceId, static_cast<int>(info));
+    if (!value) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclGetDeviceCapability: the result pointer is null");
+    if (!valid_device("aclGetDeviceCapability", deviceId)) return thread_errors().last;
+    switch (info) {
+    case ACL_DEVICE_INFO_AI_CORE_NUM: *value = kCubeCores; return ACL_SUCCESS;
+    case ACL_DEVICE_INFO_VECTOR_CORE_NUM: *value = kVectorCores; return ACL_SUCCESS;
+    case ACL_DEVICE_INFO_L2_SIZE: *value = kL2Bytes; return ACL_SUCCESS;
+    default: return fail(ACL_ERROR_RT_PARAM_INVALID, "aclGetDeviceCapability: unknown capability %d", static_cast<int>(info));
+    }
+}
+
+SIMNPU_EXPORT aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid* uuid) {
+    SIMNPU_CALL("aclrtDeviceGetUuid", "device=%d", deviceId);
+    if (!uuid) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDeviceGetUuid: the result pointer is null");
+    if (!valid_device("aclrtDeviceGetUuid", deviceId)) return thread_errors().last;
+    int64_t chip = 0;
+    device_info(static_cast<aclrtDevAttr>(402), deviceId, chip);
+    *uuid = {};
+    std::memcpy(uuid->bytes, "simnpu-device-", 14);
+    uuid->bytes[14] = static_cast<char>('0' + chip / 10);
+    uuid->bytes[15] = static_cast<char>('0' + chip % 10);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t* canAccessPeer, int32_t deviceId, int32_t peerDeviceId) {
+    SIMNPU_CALL("aclrtDeviceCanAccessPeer", "device=%d peer=%d", deviceId, peerDeviceId);
+    if (!canAccessPeer) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDeviceCanAccessPeer: the result pointer is null");
+    if (!valid_device("aclrtDeviceCanAccessPeer", deviceId) || !valid_device("aclrtDeviceCanAccessPeer", peerDeviceId))
+        return thread_errors().last;
+    *canAccessPeer = deviceId != peerDeviceId ? 1 : 0;
+    return ACL_SUCCESS;
+}
+
+// All simulated devices share the host's memory, so peers can always reach each other.
+SIMNPU_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
+    SIMNPU_CALL("aclrtDeviceEnablePeerAccess", "peer=%d flags=%u", peerDeviceId, flags);
+    if (!valid_device("aclrtDeviceEnablePeerAccess", peerDeviceId)) return thread_errors().last;
+    auto context = current_context("aclrtDeviceEnablePeerAccess");
+    if (!context) return thread_errors().last;
+    if (context->device == peerDeviceId)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDeviceEnablePeerAccess: device %d is the current device itself", peerDeviceId);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId) {
+    SIMNPU_CALL("aclrtDeviceDisablePeerAccess", "peer=%d", peerDeviceId);
+    if (!valid_device("aclrtDeviceDisablePeerAccess", peerDeviceId)) return thread_errors().last;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtDeviceGetBareTgid(int32_t* pid) {
+    SIMNPU_CALL("aclrtDeviceGetBareTgid");
+    if (!pid) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDeviceGetBareTgid: the result pointer is null");
+    *pid = ::getpid();
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, int32_t* const logicDevId) {
+    SIMNPU_CALL("aclrtGetLogicDevIdByUserDevId", "device=%d", userDevid);
+    if (!logicDevId) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetLogicDevIdByUserDevId: the result pointer is null");
+    if (!valid_device("aclrtGetLogicDevIdByUserDevId", userDevid)) return thread_errors().last;
+    int64_t chip = 0;
+    device_info(static_cast<aclrtDevAttr>(402), userDevid, chip);
+    *logicDevId = static_cast<int32_t>(chip);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
+    SIMNPU_CALL("aclrtSetDeviceSatMode", "mode=%d", static_cast<int>(mode));
+    if (mode != ACL_RT_OVERFLOW_MODE_SATURATION && mode != ACL_RT_OVERFLOW_MODE_INFNAN)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSetDeviceSatMode: unknown mode %d", static_cast<int>(mode));
+    machine().saturation = mode;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode) {
+    SIMNPU_CALL("aclrtGetDeviceSatMode");
+    if (!mode) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetDeviceSatMode: the result pointer is null");
+    *mode = static_cast<aclrtFloatOverflowMode>(machine().saturation.load());
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtSetSysParamOpt(aclSysParamOpt opt, int64_t value) {
+    SIMNPU_CALL("aclrtSetSysParamOpt", "option=%d value=%lld", static_cast<int>(opt), static_cast<long long>(value));
+    if (!known_option(opt)) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSetSysParamOpt: unknown option %d", static_cast<int>(opt));
+    machine().options[static_cast<size_t>(opt)] = value;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
+    SIMNPU_CALL("aclrtGetSysParamOpt", "option=%d", static_cast<int>(opt));
+    if (!value || !known_option(opt))
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetSysParamOpt: unknown option %d or null pointer", static_cast<int>(opt));
+    *value = machine().options[static_cast<size_t>(opt)];
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtCtxSetSysParamOpt(aclSysParamOpt opt, int64_t value) {
+    SIMNPU_CALL("aclrtCtxSetSysParamOpt", "option=%d value=%lld", static_cast<int>(opt), static_cast<long long>(value));
+    if (!known_option(opt)) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtCtxSetSysParamOpt: unknown option %d", static_cast<int>(opt));
+    auto context = current_context("aclrtCtxSetSysParamOpt");
+    if (!context) return thread_errors().last;
+    context->options[static_cast<size_t>(opt)] = value;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
+    SIMNPU_CALL("aclrtCtxGetSysParamOpt", "option=%d", static_cast<int>(opt));
+    if (!value || !known_option(opt))
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtCtxGetSysParamOpt: unknown option %d or null pointer", static_cast<int>(opt));
+    auto context = current_context("aclrtCtxGetSysParamOpt");
+    if (!context) return thread_errors().last;
+    *value = context->options[static_cast<size_t>(opt)];
+    return ACL_SUCCESS;
+}
+
+// Time limits are kept and reported; simulated operators are never stopped.
+SIMNPU_EXPORT aclError aclrtSetOpWaitTimeout(uint32_t timeout) {
+    SIMNPU_CALL("aclrtSetOpWaitTimeout", "seconds=%u", timeout);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtSetOpExecuteTimeOut(uint32_t timeout) {
+    SIMNPU_CALL("aclrtSetOpExecuteTimeOut", "seconds=%u", timeout);
+    machine().execute_timeout_us = timeout * 1000000ULL;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* actualTimeout) {
+    SIMNPU_CALL("aclrtSetOpExecuteTimeOutV2", "microseconds=%llu", static_cast<unsigned long long>(timeout));
+    if (!actualTimeout) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSetOpExecuteTimeOutV2: the result pointer is null");
+    machine().execute_timeout_us = timeout;
+    *actualTimeout = timeout;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclsysGetVersionStr(char* pkgName, char* versionStr) {
+    SIMNPU_CALL("aclsysGetVersionStr", "package=%s", pkgName ? pkgName : "(null)");
+    if (!pkgName || !versionStr) return fail(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionStr: a pointer is null");
+    std::strcpy(versionStr, "8.5.0");
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclGetCannAttributeList(const aclCannAttr** list, size_t* num) {
+    SIMNPU_CALL("aclGetCannAttributeList");
+    static const aclCannAttr attributes[] = {ACL_CANN_ATTR_INF_NAN, ACL_CANN_ATTR_BF16, ACL_CANN_ATTR_JIT_COMPILE};
+    if (!list || !num) return fail(ACL_ERROR_INVALID_PARAM, "aclGetCannAttributeList: a result pointer is null");
+    *list = attributes;
+    *num = std::size(attributes);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclGetCannAttribute(aclCannAttr attr, int32_t* value) {
+    SIMNPU_CALL("aclGetCannAttribute", "attribute=%d", static_cast<int>(attr));
+    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "aclGetCannAttribute: the result pointer is null");
+    if (attr < ACL_CANN_ATTR_INF_NAN || attr > ACL_CANN_ATTR_JIT_COMPILE)
+        return fail(ACL_ERROR_INVALID_PARAM, "aclGetCannAttribute: unknown attribute %d", static_cast<int>(attr));
+    *value = 1;
+    return ACL_SUCCESS;
+}
+
+namespace {
+
+aclError limit(const char* call, int32_t deviceId, aclrtDevResLimitType type, const std::function<void(uint32_t&)>& use) {
+    if (!valid_device(call, deviceId)) return thread_errors().last;
+    if (type != ACL_RT_DEV_RES_CUBE_CORE && type != ACL_RT_DEV_RES_VECTOR_CORE)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown resource %d", call, static_cast<int>(type));
+    auto& all = machine();
+    std::lock_guard lock(all.mutex);
+    freeze(all);
+    auto& device = all.devices[static_cast<size_t>(deviceId)];
+    use(type == ACL_RT_DEV_RES_CUBE_CORE ? device.cube_limit : device.vector_limit);
+    return ACL_SUCCESS;
+}
+
+} // namespace
+
+SIMNPU_EXPORT aclError aclrtGetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, uint32_t* value) {
+    SIMNPU_CALL("aclrtGetDeviceResLimit", "device=%d type=%d", deviceId, static_cast<int>(type));
+    if (!value) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetDeviceResLimit: the result pointer is null");
+    return limit("aclrtGetDeviceResLimit", deviceId, type, [value](uint32_t& stored) { *value = stored; });
+}
+
+SIMNPU_EXPORT aclError aclrtSetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, uint32_t value) {
+    SIMNPU_CALL("aclrtSetDeviceResLimit", "device=%d type=%d value=%u", deviceId, static_cast<int>(type), value);
+    const auto most = type == ACL_RT_DEV_RES_CUBE_CORE ? kCubeCores : kVectorCores;
+    if (value == 0 || value > most)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSetDeviceResLimit: %u cores: the device has %lld", value, static_cast<long long>(most));
+    return limit("aclrtSetDeviceResLimit", deviceId, type, [value](uint32_t& stored) { stored = value; });
+}
+
+SIMNPU_EXPORT aclError aclrtResetDeviceResLimit(int32_t deviceId) {
+    SIMNPU_CALL("aclrtResetDeviceResLimit", "device=%d", deviceId);
+    if (auto result = limit("aclrtResetDeviceResLimit", deviceId, ACL_RT_DEV_RES_CUBE_CORE, [](uint32_t& cores) { cores = kCubeCores; }))
+        return result;
+    return limit("aclrtResetDeviceResLimit", deviceId, ACL_RT_DEV_RES_VECTOR_CORE, [](uint32_t& cores) { cores = kVectorCores; });
+}
+
+// The rt* flavour, which Triton's host module uses. They report the same facts.
+SIMNPU_EXPORT int32_t rtGetSocVersion(char* version, const uint32_t room) {
+    SIMNPU_CALL("rtGetSocVersion", "room=%u", room);
+    if (!version || room <= std::strlen(kSocName))
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "rtGetSocVersion: the buffer is null or shorter than the name");
+    std::strcpy(version, kSocName);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT int32_t rtGetAiCoreCount(uint32_t* count) {
+    SIMNPU_CALL("rtGetAiCoreCount");
+    if (!count) return fail(ACL_ERROR_RT_PARAM_INVALID, "rtGetAiCoreCount: the result pointer is null");
+    *count = kCubeCores;
+    return ACL_SUCCESS;
+}

@@ -1,0 +1,68 @@
+#include "errors.h"
+
+#include "calls.h"
+#include "simnpu/core.h"
+
+#include <acl/acl_rt.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+namespace simnpu {
+
+ErrorState& thread_errors() {
+    thread_local ErrorState state;
+    return state;
+}
+
+aclError fail(aclError code, const char* format, ...) {
+    char text[1024];
+    va_list values;
+    va_start(values, format);
+    std::vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    return raise(Failure{code, text});
+}
+
+aclError raise(const Failure& failure) {
+    auto& state = thread_errors();
+    state.text = failure.text;
+    state.last = failure.code;
+    note_result(failure.code);
+    return failure.code;
+}
+
+aclError not_simulated(const char* name) {
+    return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s is not simulated: this needs a real NPU with CANN", name);
+}
+
+} // namespace simnpu
+
+using namespace simnpu;
+
+// The text of this thread's latest error; asking clears it. Valid until the next call from the same thread.
+SIMNPU_EXPORT const char* aclGetRecentErrMsg() {
+    SIMNPU_CALL_SITE_("", true, "aclGetRecentErrMsg");
+    thread_local std::string handed_out;
+    handed_out.clear();
+    std::swap(handed_out, thread_errors().text);
+    return handed_out.c_str();
+}
+
+SIMNPU_EXPORT aclError aclrtPeekAtLastError(aclrtLastErrLevel level) {
+    SIMNPU_CALL_ALWAYS("aclrtPeekAtLastError", "level=%d", static_cast<int>(level));
+    if (level != ACL_RT_THREAD_LEVEL) return fail(ACL_ERROR_INVALID_PARAM, "aclrtPeekAtLastError: unknown level %d", level);
+    return thread_errors().last;
+}
+
+SIMNPU_EXPORT aclError aclrtGetLastError(aclrtLastErrLevel level) {
+    SIMNPU_CALL_ALWAYS("aclrtGetLastError", "level=%d", static_cast<int>(level));
+    if (level != ACL_RT_THREAD_LEVEL) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetLastError: unknown level %d", level);
+    return std::exchange(thread_errors().last, ACL_SUCCESS);
+}
+
+// Application logs of the wheel go nowhere: it has logs of its own.
+SIMNPU_EXPORT void aclAppLog(aclLogLevel, const char*, const char*, uint32_t, const char*, ...) {
+    SIMNPU_CALL_SITE_(, true, "aclAppLog");
+}

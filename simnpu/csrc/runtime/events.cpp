@@ -1,0 +1,274 @@
+#include "events.h"
+
+#include "calls.h"
+#include "graphs.h"
+
+namespace simnpu {
+
+HandleTable<Event>& events() {
+    static HandleTable<Event>& table = *new HandleTable<Event>(0x53);
+    return table;
+}
+
+namespace {
+
+std::shared_ptr<Event> find_event(const char* call, aclrtEvent handle) {
+    auto event = events().find(handle);
+    if (!event)
+        fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is no live event (destroyed, its device reset, or never one)", call, handle);
+    return event;
+}
+
+std::shared_ptr<Recording> latest(Event& event) {
+    std::lock_guard lock(event.mutex);
+    return event.latest;
+}
+
+void pass(Recording& recording, Failure failure) {
+    std::lock_guard lock(recording.mutex);
+    recording.nanoseconds = std::chrono::steady_clock::now().time_since_epoch().count();
+    recording.failure = std::move(failure);
+    recording.done = true;
+    recording.passed.notify_all();
+}
+
+void signal(Event& event, bool value) {
+    std::lock_guard lock(event.mutex);
+    event.signalled = value;
+    event.signalled_changed.notify_all();
+}
+
+aclError create(const char* call, aclrtEvent* out, uint32_t flags) {
+    constexpr uint32_t known = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS | ACL_EVENT_TIME_LINE |
+                               ACL_EVENT_DEVICE_USE_ONLY | ACL_EVENT_EXTERNAL | ACL_EVENT_IPC;
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the event pointer is null", call);
+    if (flags & ~known) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown flag bits 0x%x", call, flags & ~known);
+    if (flags & ACL_EVENT_IPC) return not_simulated("an event shared between processes (ACL_EVENT_IPC)");
+    auto context = current_context(call);
+    if (!context) return thread_errors().last;
+    static std::atomic<uint32_t> next_id{0};
+    auto event = std::make_shared<Event>();
+    event->id = next_id.fetch_add(1);
+    event->device = context->device;
+    event->flags = flags;
+    event->handle = events().add(event);
+    *out = event->handle;
+    return ACL_SUCCESS;
+}
+
+aclError wait_done(const char* call, aclrtEvent handle, int32_t timeout) {
+    if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout %d: give milliseconds, or -1 for none", call, timeout);
+    auto event = find_event(call, handle);
+    if (!event) return thread_errors().last;
+    auto recording = latest(*event);
+    if (!recording) return ACL_SUCCESS; // never recorded: nothing to wait for
+    if (recording->capture)
+        return fail(ACL_ERROR_RT_EVENT_CAPTURED, "%s: the event was recorded during a graph capture and marks no point in time", call);
+    std::unique_lock lock(recording->mutex);
+    auto done = [&] { return recording->done; };
+    if (auto deadline = deadline_after(timeout)) {
+        if (!recording->passed.wait_until(lock, *deadline, done))
+            return fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "%s: the event was not reached within %d ms", call, timeout);
+    } else {
+        recording->passed.wait(lock, done);
+    }
+    return recording->failure ? raise(recording->failure) : ACL_SUCCESS;
+}
+
+aclError stream_wait(const char* call, aclrtStream stream_handle, aclrtEvent event_handle) {
+    auto stream = find_stream(call, stream_handle);
+    if (!stream) return thread_errors().last;
+    auto event = find_event(call, event_handle);
+    if (!event) return thread_errors().last;
+    if (event->flags & ACL_EVENT_EXTERNAL) {
+        return enqueue_or_record(stream, "event wait", TaskKind::control, [event]() -> aclError {
+            event->pending_waits.fetch_add(1);
+            std::unique_lock lock(event->mutex);
+            const bool arrived = wait_in_worker(lock, event->signalled_changed, [&] { return event->signalled; });
+            event->pending_waits.fetch_sub(1);
+            return arrived ? ACL_SUCCESS : fail(ACL_ERROR_RT_TASK_ABORT_STOP, "event wait: the process is ending");
+        });
+    }
+    auto recording = latest(*event);
+    if (!recording) return ACL_SUCCESS;
+    aclError result = ACL_SUCCESS;
+    if (join_capture(call, stream, *recording, result)) return result;
+    {
+        std::lock_guard lock(recording->mutex);
+        if (recording->done) return ACL_SUCCESS;
+    }
+    event->pending_waits.fetch_add(1);
+    result = submit(*stream, "event wait", TaskKind::control, [event, recording]() -> aclError {
+        std::unique_lock lock(recording->mutex);
+        const bool arrived = wait_in_worker(lock, recording->passed, [&] { return recording->done; });
+        event->pending_waits.fetch_sub(1);
+        return arrived ? ACL_SUCCESS : fail(ACL_ERROR_RT_TASK_ABORT_STOP, "event wait: the process is ending");
+    });
+    if (result != ACL_SUCCESS) event->pending_waits.fetch_sub(1);
+    return result;
+}
+
+} // namespace
+} // namespace simnpu
+
+using namespace simnpu;
+
+SIMNPU_EXPORT aclError aclrtCreateEvent(aclrtEvent* event) {
+    SIMNPU_CALL("aclrtCreateEvent");
+    return create("aclrtCreateEvent", event, ACL_EVENT_TIME_LINE | ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS);
+}
+
+SIMNPU_EXPORT aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag) {
+    SIMNPU_CALL("aclrtCreateEventWithFlag", "flag=%u", flag);
+    return create("aclrtCreateEventWithFlag", event, flag);
+}
+
+SIMNPU_EXPORT aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag) {
+    SIMNPU_CALL("aclrtCreateEventExWithFlag", "flag=%u", flag);
+    return create("aclrtCreateEventExWithFlag", event, flag);
+}
+
+SIMNPU_EXPORT aclError aclrtDestroyEvent(aclrtEvent event) {
+    SIMNPU_CALL("aclrtDestroyEvent", "event=%p", event);
+    // Waits already queued hold on to what they need.
+    if (!events().take(event))
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDestroyEvent: %p is no live event (destroyed before, or never one)", event);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream stream_handle) {
+    SIMNPU_CALL("aclrtRecordEvent", "event=%p stream=%p", event_handle, stream_handle);
+    auto event = find_event("aclrtRecordEvent", event_handle);
+    if (!event) return thread_errors().last;
+    auto stream = find_stream("aclrtRecordEvent", stream_handle);
+    if (!stream) return thread_errors().last;
+    if (event->flags & ACL_EVENT_EXTERNAL) {
+        auto recording = std::make_shared<Recording>();
+        aclError result = enqueue_or_record(stream, "event record", TaskKind::control, [event, recording]() -> aclError {
+            pass(*recording, {});
+            signal(*event, true);
+            return ACL_SUCCESS;
+        });
+        std::lock_guard lock(event->mutex);
+        if (result == ACL_SUCCESS) event->latest = std::move(recording);
+        return result;
+    }
+    auto recording = std::make_shared<Recording>();
+    aclError result = ACL_SUCCESS;
+    if (!record_mark(stream, *recording, result)) {
+        result = submit(*stream, "event record", TaskKind::control, [recording, stream]() -> aclError {
+            Failure failure;
+            {
+                std::lock_guard lock(stream->mutex);
+                failure = stream->failure;
+            }
+            pass(*recording, std::move(failure));
+            return ACL_SUCCESS;
+        });
+    }
+    if (result != ACL_SUCCESS) return result;
+    std::lock_guard lock(event->mutex);
+    event->latest = std::move(recording);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtResetEvent(aclrtEvent event_handle, aclrtStream stream_handle) {
+    SIMNPU_CALL("aclrtResetEvent", "event=%p stream=%p", event_handle, stream_handle);
+    auto event = find_event("aclrtResetEvent", event_handle);
+    if (!event) return thread_errors().last;
+    auto stream = find_stream("aclrtResetEvent", stream_handle);
+    if (!stream) return thread_errors().last;
+    return enqueue_or_record(stream, "event reset", TaskKind::control, [event]() -> aclError {
+        signal(*event, false);
+        return ACL_SUCCESS;
+    });
+}
+
+SIMNPU_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
+    SIMNPU_CALL("aclrtStreamWaitEvent", "stream=%p event=%p", stream, event);
+    return stream_wait("aclrtStreamWaitEvent", stream, event);
+}
+
+SIMNPU_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent event) {
+    SIMNPU_CALL("aclrtSynchronizeEvent", "event=%p", event);
+    return wait_done("aclrtSynchronizeEvent", event, -1);
+}
+
+SIMNPU_EXPORT aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
+    SIMNPU_CALL("aclrtSynchronizeEventWithTimeout", "event=%p timeout=%d", event, timeout);
+    return wait_done("aclrtSynchronizeEventWithTimeout", event, timeout);
+}
+
+SIMNPU_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecordedStatus* status) {
+    SIMNPU_CALL("aclrtQueryEventStatus", "event=%p", handle);
+    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtQueryEventStatus: the status pointer is null");
+    auto event = find_event("aclrtQueryEventStatus", handle);
+    if (!event) return thread_errors().last;
+    *status = ACL_EVENT_RECORDED_STATUS_COMPLETE;
+    if (auto recording = latest(*event)) {
+        if (recording->capture)
+            return fail(ACL_ERROR_RT_EVENT_CAPTURED, "aclrtQueryEventStatus: the event was recorded during a graph capture");
+        std::lock_guard lock(recording->mutex);
+        if (!recording->done) *status = ACL_EVENT_RECORDED_STATUS_NOT_READY;
+    }
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtQueryEventWaitStatus(aclrtEvent handle, aclrtEventWaitStatus* status) {
+    SIMNPU_CALL("aclrtQueryEventWaitStatus", "event=%p", handle);
+    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtQueryEventWaitStatus: the status pointer is null");
+    auto event = find_event("aclrtQueryEventWaitStatus", handle);
+    if (!event) return thread_errors().last;
+    *status = event->pending_waits.load() == 0 ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
+    return ACL_SUCCESS;
+}
+
+namespace {
+
+// The time at which the event was passed; an error if it was not, or keeps no time.
+aclError passed_at(const char* call, aclrtEvent handle, int64_t& nanoseconds) {
+    auto event = find_event(call, handle);
+    if (!event) return thread_errors().last;
+    if (!(event->flags & ACL_EVENT_TIME_LINE))
+        return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was made without ACL_EVENT_TIME_LINE and keeps no time", call);
+    auto recording = latest(*event);
+    if (!recording) return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was never recorded", call);
+    if (recording->capture)
+        return fail(ACL_ERROR_RT_EVENT_CAPTURED, "%s: the event was recorded during a graph capture and marks no point in time", call);
+    std::lock_guard lock(recording->mutex);
+    if (!recording->done) return fail(ACL_ERROR_RT_EVENT_NOT_COMPLETE, "%s: the stream has not reached the event yet", call);
+    nanoseconds = recording->nanoseconds;
+    return ACL_SUCCESS;
+}
+
+} // namespace
+
+SIMNPU_EXPORT aclError aclrtEventElapsedTime(float* ms, aclrtEvent start, aclrtEvent end) {
+    SIMNPU_CALL("aclrtEventElapsedTime", "start=%p end=%p", start, end);
+    if (!ms) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtEventElapsedTime: the result pointer is null");
+    int64_t from = 0;
+    int64_t to = 0;
+    if (auto result = passed_at("aclrtEventElapsedTime", start, from)) return result;
+    if (auto result = passed_at("aclrtEventElapsedTime", end, to)) return result;
+    *ms = static_cast<float>(static_cast<double>(to - from) / 1e6);
+    return ACL_SUCCESS;
+}
+
+// Microseconds on the device's clock.
+SIMNPU_EXPORT aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t* timestamp) {
+    SIMNPU_CALL("aclrtEventGetTimestamp", "event=%p", event);
+    if (!timestamp) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtEventGetTimestamp: the result pointer is null");
+    int64_t at = 0;
+    if (auto result = passed_at("aclrtEventGetTimestamp", event, at)) return result;
+    *timestamp = static_cast<uint64_t>(at / 1000);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtGetEventId(aclrtEvent handle, uint32_t* id) {
+    SIMNPU_CALL("aclrtGetEventId", "event=%p", handle);
+    if (!id) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetEventId: the id pointer is null");
+    auto event = find_event("aclrtGetEventId", handle);
+    if (!event) return thread_errors().last;
+    *id = event->id;
+    return ACL_SUCCESS;
+}

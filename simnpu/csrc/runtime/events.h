@@ -1,0 +1,37 @@
+// Events: marks in a stream, with the time at which the stream passed them.
+#pragma once
+
+#include "streams.h"
+
+#include <map>
+
+namespace simnpu {
+
+// One recording of an event. A wait holds on to the recording it saw, so that recording again does not disturb it.
+struct Recording {
+    std::mutex mutex;
+    std::condition_variable passed;
+    bool done = false;
+    int64_t nanoseconds = 0;
+    Failure failure; // of the stream when it passed the mark
+
+    // Set if recorded on a stream that was being captured: which work of which stream comes before (by node count).
+    std::shared_ptr<Capture> capture;
+    std::map<const Stream*, size_t> before;
+};
+
+struct Event {
+    aclrtEvent handle = nullptr;
+    uint32_t id = 0;
+    int32_t device = 0;
+    uint32_t flags = 0;
+    std::mutex mutex;
+    std::condition_variable signalled_changed;
+    std::shared_ptr<Recording> latest;
+    bool signalled = false; // ACL_EVENT_EXTERNAL: what waits inside a replayed graph look at
+    std::atomic<int> pending_waits{0};
+};
+
+HandleTable<Event>& events();
+
+} // namespace simnpu

@@ -1,0 +1,432 @@
+#include "memory.h"
+
+#include "config.h"
+#include "devices.h"
+#include "graphs.h"
+#include "streams.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+namespace simnpu {
+
+bool AddressSpace::add(const Allocation& allocation) {
+    std::unique_lock lock(mutex_);
+    auto next = by_base_.lower_bound(allocation.base);
+    if (next != by_base_.end() && next->first < allocation.base + allocation.size) return false;
+    if (next != by_base_.begin()) {
+        const auto& before = std::prev(next)->second;
+        if (before.base + before.size > allocation.base) return false;
+    }
+    by_base_.emplace_hint(next, allocation.base, allocation);
+    return true;
+}
+
+bool AddressSpace::take(uintptr_t base, Allocation& out) {
+    std::unique_lock lock(mutex_);
+    auto at = by_base_.find(base);
+    if (at == by_base_.end()) return false;
+    out = at->second;
+    by_base_.erase(at);
+    return true;
+}
+
+bool AddressSpace::at(uintptr_t address, Allocation& out) const {
+    std::shared_lock lock(mutex_);
+    auto next = by_base_.upper_bound(address);
+    if (next == by_base_.begin()) return false;
+    const auto& found = std::prev(next)->second;
+    if (address - found.base >= found.size) return false;
+    out = found;
+    return true;
+}
+
+bool AddressSpace::covers(uintptr_t address, size_t bytes) const {
+    std::shared_lock lock(mutex_);
+    auto next = by_base_.upper_bound(address);
+    if (next == by_base_.begin()) return false;
+    auto at = std::prev(next);
+    const Allocation& first = at->second;
+    if (address - first.base > first.size || (bytes > 0 && address - first.base == first.size)) return false;
+    size_t reach = first.base + first.size - address;
+    while (reach < bytes) {
+        const uintptr_t end = at->second.base + at->second.size;
+        if (++at == by_base_.end()) return false;
+        const Allocation& following = at->second;
+        if (first.kind != MemoryKind::mapped || following.reservation != first.reservation || following.base != end) return false;
+        reach += following.size;
+    }
+    return true;
+}
+
+AddressSpace& address_space() {
+    static AddressSpace& instance = *new AddressSpace;
+    return instance;
+}
+
+namespace {
+
+std::array<std::atomic<size_t>, 64> g_used{};
+
+size_t page_rounded(size_t bytes) {
+    static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    return (bytes + page - 1) / page * page;
+}
+
+struct Graveyard {
+    std::mutex mutex;
+    std::vector<std::pair<uintptr_t, size_t>> ranges;
+};
+
+Graveyard& graveyard() {
+    static Graveyard& instance = *new Graveyard;
+    return instance;
+}
+
+} // namespace
+
+aclError take_capacity(const char* call, int32_t device, size_t bytes) {
+    auto& used = g_used[static_cast<size_t>(device)];
+    size_t before = used.load();
+    do {
+        if (bytes > config().memory - before)
+            return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                        "%s: device %d is out of memory: %zu bytes asked for, %llu of %llu free (SIMNPU_MEMORY sets the size)",
+                        call, device, bytes, static_cast<unsigned long long>(config().memory - before),
+                        static_cast<unsigned long long>(config().memory));
+    } while (!used.compare_exchange_weak(before, before + bytes));
+    return ACL_SUCCESS;
+}
+
+void return_capacity(int32_t device, size_t bytes) {
+    g_used[static_cast<size_t>(device)].fetch_sub(bytes);
+}
+
+void capacity(int32_t device, size_t& free_bytes, size_t& total_bytes) {
+    total_bytes = config().memory;
+    free_bytes = total_bytes - g_used[static_cast<size_t>(device)].load();
+}
+
+void retire(uintptr_t base, size_t bytes) {
+    // Work in flight may still read or write the range: it must find memory there, as on the device, not a crash.
+    auto& dead = graveyard();
+    std::lock_guard lock(dead.mutex);
+    dead.ranges.emplace_back(base, bytes);
+    for (const auto& stream : streams().all())
+        if (busy(*stream)) return;
+    for (const auto& [address, size] : dead.ranges) ::munmap(reinterpret_cast<void*>(address), size);
+    dead.ranges.clear();
+}
+
+void drop_memory_of(int32_t device) {
+    for (const auto& gone : address_space().take_if([device](const Allocation& a) { return a.on_device() && a.device == device; })) {
+        if (gone.kind != MemoryKind::device) continue; // mapped memory: its capacity belongs to the physical handle
+        return_capacity(device, gone.size);
+        retire(gone.base, page_rounded(gone.size));
+    }
+}
+
+aclError check_device_range(const char* call, const char* what, const void* p, size_t bytes) {
+    if (!p) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s pointer is null", call, what);
+    const auto address = reinterpret_cast<uintptr_t>(p);
+    Allocation found;
+    if (!address_space().at(address, found))
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s %p is not in live device memory (freed, or host memory)", call, what, p);
+    if (!found.on_device())
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s %p is host memory, not device memory", call, what, p);
+    if (!address_space().covers(address, bytes))
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s %p + %zu bytes runs past its allocation (%zu bytes at 0x%zx)", call, what,
+                    p, bytes, found.size, found.base);
+    return ACL_SUCCESS;
+}
+
+bool owns(const void* p, size_t bytes) {
+    return address_space().covers(reinterpret_cast<uintptr_t>(p), bytes);
+}
+
+namespace {
+
+aclError map_pages(const char* call, size_t bytes, void*& out) {
+    // Pages come when touched, so a large device costs nothing until it is used.
+    out = ::mmap(nullptr, page_rounded(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (out != MAP_FAILED) return ACL_SUCCESS;
+    out = nullptr;
+    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %zu bytes: %s", call, bytes, std::strerror(errno));
+}
+
+aclError allocate(const char* call, void** out, size_t size) {
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the result pointer is null", call);
+    *out = nullptr;
+    if (size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: 0 bytes asked for", call);
+    auto context = current_context(call);
+    if (!context) return thread_errors().last;
+    if (auto result = take_capacity(call, context->device, size)) return result;
+    void* pages = nullptr;
+    if (auto result = map_pages(call, size, pages)) {
+        return_capacity(context->device, size);
+        return result;
+    }
+    address_space().add({reinterpret_cast<uintptr_t>(pages), size, MemoryKind::device, context->device, 0});
+    *out = pages;
+    return ACL_SUCCESS;
+}
+
+aclError allocate_pinned(const char* call, void** out, size_t size) {
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the result pointer is null", call);
+    *out = nullptr;
+    if (size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: 0 bytes asked for", call);
+    auto context = current_context(call);
+    if (!context) return thread_errors().last;
+    void* pages = nullptr;
+    if (auto result = map_pages(call, size, pages)) return result;
+    address_space().add({reinterpret_cast<uintptr_t>(pages), size, MemoryKind::pinned, context->device, 0});
+    *out = pages;
+    return ACL_SUCCESS;
+}
+
+aclError release(const char* call, void* p, MemoryKind kind) {
+    if (!p) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the pointer is null", call);
+    Allocation found;
+    const auto address = reinterpret_cast<uintptr_t>(p);
+    if (!address_space().at(address, found))
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is no live allocation (freed before, its device reset, or foreign)", call, p);
+    if (found.base != address)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is inside an allocation; only its start 0x%zx can be freed", call, p, found.base);
+    if (found.kind != kind)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p was not allocated by the matching call", call, p);
+    if (!address_space().take(address, found))
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p was freed meanwhile", call, p);
+    if (kind == MemoryKind::device) return_capacity(found.device, found.size);
+    retire(found.base, page_rounded(found.size));
+    return ACL_SUCCESS;
+}
+
+bool reads_device(aclrtMemcpyKind kind) {
+    return kind == ACL_MEMCPY_DEVICE_TO_HOST || kind == ACL_MEMCPY_DEVICE_TO_DEVICE || kind == ACL_MEMCPY_INNER_DEVICE_TO_DEVICE ||
+           kind == ACL_MEMCPY_INTER_DEVICE_TO_DEVICE;
+}
+
+bool writes_device(aclrtMemcpyKind kind) {
+    return kind == ACL_MEMCPY_HOST_TO_DEVICE || kind == ACL_MEMCPY_DEVICE_TO_DEVICE || kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE ||
+           kind == ACL_MEMCPY_INNER_DEVICE_TO_DEVICE || kind == ACL_MEMCPY_INTER_DEVICE_TO_DEVICE;
+}
+
+// Host memory may be anybody's, but where the runtime knows the allocation the range must fit.
+aclError check_host_range(const char* call, const char* what, const void* p, size_t bytes, bool any_kind) {
+    if (!p) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s pointer is null", call, what);
+    Allocation found;
+    if (!address_space().at(reinterpret_cast<uintptr_t>(p), found)) return ACL_SUCCESS;
+    if (found.on_device() && !any_kind)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s %p is device memory, but the copy kind says host", call, what, p);
+    if (!owns(p, bytes))
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s %p + %zu bytes runs past its allocation (%zu bytes at 0x%zx)", call, what,
+                    p, bytes, found.size, found.base);
+    return ACL_SUCCESS;
+}
+
+aclError check_copy(const char* call, const void* dst, size_t room, const void* src, size_t bytes, aclrtMemcpyKind kind) {
+    if (static_cast<int>(kind) < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_INTER_DEVICE_TO_DEVICE)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown copy kind %d", call, static_cast<int>(kind));
+    if (bytes > room)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %zu bytes do not fit the destination's %zu", call, bytes, room);
+    if (bytes == 0) return ACL_SUCCESS;
+    const bool any = kind == ACL_MEMCPY_DEFAULT;
+    if (auto result = writes_device(kind) ? check_device_range(call, "destination", dst, bytes)
+                                          : check_host_range(call, "destination", dst, bytes, any))
+        return result;
+    return reads_device(kind) ? check_device_range(call, "source", src, bytes) : check_host_range(call, "source", src, bytes, any);
+}
+
+aclError copy_async(const char* call, void* dst, size_t room, const void* src, size_t bytes, aclrtMemcpyKind kind,
+                    aclrtStream handle) {
+    auto stream = find_stream(call, handle);
+    if (!stream) return thread_errors().last;
+    if (auto result = check_copy(call, dst, room, src, bytes, kind)) return result;
+    std::shared_ptr<char[]> staged;
+    if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE && bytes > 0) {
+        // This kind promises that the source may be reused at once.
+        staged.reset(new char[bytes]);
+        std::memcpy(staged.get(), src, bytes);
+    }
+    return enqueue_or_record(stream, call, TaskKind::work, [=]() -> aclError {
+        // Checked again: between call and run, or between two replays, the memory may have been freed.
+        if (auto result = check_copy(call, dst, room, staged ? staged.get() : src, bytes, kind)) return result;
+        if (bytes > 0) std::memmove(dst, staged ? staged.get() : src, bytes);
+        return ACL_SUCCESS;
+    });
+}
+
+aclError check_fill(const char* call, const void* p, size_t room, size_t bytes) {
+    if (bytes > room) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %zu bytes do not fit the memory's %zu", call, bytes, room);
+    return bytes == 0 ? ACL_SUCCESS : check_device_range(call, "destination", p, bytes);
+}
+
+} // namespace
+} // namespace simnpu
+
+using namespace simnpu;
+
+SIMNPU_EXPORT aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
+    SIMNPU_CALL("aclrtMalloc", "size=%zu policy=%d", size, static_cast<int>(policy));
+    return allocate("aclrtMalloc", devPtr, size);
+}
+
+SIMNPU_EXPORT aclError aclrtMallocAlign32(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
+    SIMNPU_CALL("aclrtMallocAlign32", "size=%zu policy=%d", size, static_cast<int>(policy));
+    return allocate("aclrtMallocAlign32", devPtr, size);
+}
+
+SIMNPU_EXPORT aclError aclrtFree(void* devPtr) {
+    SIMNPU_CALL("aclrtFree", "ptr=%p", devPtr);
+    return release("aclrtFree", devPtr, MemoryKind::device);
+}
+
+SIMNPU_EXPORT aclError aclrtMallocHost(void** hostPtr, size_t size) {
+    SIMNPU_CALL("aclrtMallocHost", "size=%zu", size);
+    return allocate_pinned("aclrtMallocHost", hostPtr, size);
+}
+
+SIMNPU_EXPORT aclError aclrtFreeHost(void* hostPtr) {
+    SIMNPU_CALL("aclrtFreeHost", "ptr=%p", hostPtr);
+    return release("aclrtFreeHost", hostPtr, MemoryKind::pinned);
+}
+
+SIMNPU_EXPORT aclError aclrtHostRegister(void* ptr, uint64_t size, aclrtHostRegisterType type, void** devPtr) {
+    SIMNPU_CALL("aclrtHostRegister", "ptr=%p size=%llu type=%d", ptr, static_cast<unsigned long long>(size), static_cast<int>(type));
+    if (!ptr || !devPtr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtHostRegister: a null pointer or 0 bytes");
+    if (!address_space().add({reinterpret_cast<uintptr_t>(ptr), size, MemoryKind::registered, -1, 0}))
+        return fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "aclrtHostRegister: part of the range is registered or allocated already");
+    *devPtr = ptr;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint32_t flag) {
+    SIMNPU_CALL("aclrtHostRegisterV2", "ptr=%p size=%llu flag=%u", ptr, static_cast<unsigned long long>(size), flag);
+    if (!ptr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtHostRegisterV2: a null pointer or 0 bytes");
+    if (!address_space().add({reinterpret_cast<uintptr_t>(ptr), size, MemoryKind::registered, -1, 0}))
+        return fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "aclrtHostRegisterV2: part of the range is registered or allocated already");
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtHostUnregister(void* ptr) {
+    SIMNPU_CALL("aclrtHostUnregister", "ptr=%p", ptr);
+    Allocation found;
+    if (!ptr || !address_space().at(reinterpret_cast<uintptr_t>(ptr), found) || found.kind != MemoryKind::registered ||
+        found.base != reinterpret_cast<uintptr_t>(ptr))
+        return fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, "aclrtHostUnregister: %p is not the start of registered memory", ptr);
+    address_space().take(found.base, found);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtPointerGetAttributes(const void* ptr, aclrtPtrAttributes* attributes) {
+    SIMNPU_CALL("aclrtPointerGetAttributes", "ptr=%p", ptr);
+    if (!attributes) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtPointerGetAttributes: the result pointer is null");
+    *attributes = {};
+    attributes->location.type = ACL_MEM_LOCATION_TYPE_UNREGISTERED;
+    Allocation found;
+    if (ptr && address_space().at(reinterpret_cast<uintptr_t>(ptr), found)) {
+        attributes->location.type = found.on_device() ? ACL_MEM_LOCATION_TYPE_DEVICE : ACL_MEM_LOCATION_TYPE_HOST;
+        attributes->location.id = found.on_device() ? static_cast<uint32_t>(found.device) : 0;
+        attributes->pageSize = static_cast<uint32_t>(::sysconf(_SC_PAGESIZE));
+    }
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind) {
+    SIMNPU_CALL("aclrtMemcpy", "dst=%p room=%zu src=%p bytes=%zu kind=%d", dst, destMax, src, count, static_cast<int>(kind));
+    if (!current_context("aclrtMemcpy")) return thread_errors().last;
+    if (auto result = refuse_unsafe_during_capture("aclrtMemcpy")) return result;
+    if (auto result = check_copy("aclrtMemcpy", dst, destMax, src, count, kind)) return result;
+    if (count > 0) std::memmove(dst, src, count);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind,
+                                        aclrtStream stream) {
+    SIMNPU_CALL("aclrtMemcpyAsync", "dst=%p room=%zu src=%p bytes=%zu kind=%d stream=%p", dst, destMax, src, count,
+                static_cast<int>(kind), stream);
+    return copy_async("aclrtMemcpyAsync", dst, destMax, src, count, kind, stream);
+}
+
+SIMNPU_EXPORT aclError aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax, const void* src, size_t count,
+                                                     aclrtMemcpyKind kind, aclrtStream stream) {
+    SIMNPU_CALL("aclrtMemcpyAsyncWithCondition", "dst=%p room=%zu src=%p bytes=%zu kind=%d stream=%p", dst, destMax, src, count,
+                static_cast<int>(kind), stream);
+    return copy_async("aclrtMemcpyAsyncWithCondition", dst, destMax, src, count, kind, stream);
+}
+
+SIMNPU_EXPORT aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
+    SIMNPU_CALL("aclrtMemset", "ptr=%p room=%zu value=%d bytes=%zu", devPtr, maxCount, value, count);
+    if (!current_context("aclrtMemset")) return thread_errors().last;
+    if (auto result = refuse_unsafe_during_capture("aclrtMemset")) return result;
+    if (auto result = check_fill("aclrtMemset", devPtr, maxCount, count)) return result;
+    if (count > 0) std::memset(devPtr, value, count);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count, aclrtStream handle) {
+    SIMNPU_CALL("aclrtMemsetAsync", "ptr=%p room=%zu value=%d bytes=%zu stream=%p", devPtr, maxCount, value, count, handle);
+    auto stream = find_stream("aclrtMemsetAsync", handle);
+    if (!stream) return thread_errors().last;
+    if (auto result = check_fill("aclrtMemsetAsync", devPtr, maxCount, count)) return result;
+    return enqueue_or_record(stream, "aclrtMemsetAsync", TaskKind::work, [=]() -> aclError {
+        if (auto result = check_fill("aclrtMemsetAsync", devPtr, maxCount, count)) return result;
+        if (count > 0) std::memset(devPtr, value, count);
+        return ACL_SUCCESS;
+    });
+}
+
+SIMNPU_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free_bytes, size_t* total) {
+    SIMNPU_CALL("aclrtGetMemInfo", "attr=%d", static_cast<int>(attr));
+    if (!free_bytes || !total) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetMemInfo: a result pointer is null");
+    if (static_cast<int>(attr) < ACL_DDR_MEM || attr > ACL_MEM_P2P_HUGE1G)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetMemInfo: unknown kind of memory %d", static_cast<int>(attr));
+    auto context = current_context("aclrtGetMemInfo");
+    if (!context) return thread_errors().last;
+    capacity(context->device, *free_bytes, *total);
+    return ACL_SUCCESS;
+}
+
+namespace {
+
+aclError copy_batch(const char* call, void** dsts, size_t* rooms, void** srcs, size_t* sizes, size_t count, size_t* failed,
+                    const std::function<aclError(void*, size_t, const void*, size_t)>& copy) {
+    if (failed) *failed = SIZE_MAX;
+    if (!dsts || !rooms || !srcs || !sizes || count == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: a null array or no copies", call);
+    for (size_t i = 0; i < count; ++i) {
+        if (auto result = copy(dsts[i], rooms[i], srcs[i], sizes[i])) {
+            if (failed) *failed = i;
+            return result;
+        }
+    }
+    return ACL_SUCCESS;
+}
+
+} // namespace
+
+SIMNPU_EXPORT aclError aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches,
+                                        aclrtMemcpyBatchAttr*, size_t*, size_t, size_t* failIndex) {
+    SIMNPU_CALL("aclrtMemcpyBatch", "copies=%zu", numBatches);
+    if (!current_context("aclrtMemcpyBatch")) return thread_errors().last;
+    if (auto result = refuse_unsafe_during_capture("aclrtMemcpyBatch")) return result;
+    return copy_batch("aclrtMemcpyBatch", dsts, destMaxs, srcs, sizes, numBatches, failIndex,
+                      [](void* dst, size_t room, const void* src, size_t bytes) -> aclError {
+                          if (auto result = check_copy("aclrtMemcpyBatch", dst, room, src, bytes, ACL_MEMCPY_DEFAULT)) return result;
+                          if (bytes > 0) std::memmove(dst, src, bytes);
+                          return ACL_SUCCESS;
+                      });
+}
+
+SIMNPU_EXPORT aclError aclrtMemcpyBatchAsync(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches,
+                                             aclrtMemcpyBatchAttr*, size_t*, size_t, size_t* failIndex, aclrtStream stream) {
+    SIMNPU_CALL("aclrtMemcpyBatchAsync", "copies=%zu stream=%p", numBatches, stream);
+    return copy_batch("aclrtMemcpyBatchAsync", dsts, destMaxs, srcs, sizes, numBatches, failIndex,
+                      [stream](void* dst, size_t room, const void* src, size_t bytes) {
+                          return copy_async("aclrtMemcpyBatchAsync", dst, room, src, bytes, ACL_MEMCPY_DEFAULT, stream);
+                      });
+}

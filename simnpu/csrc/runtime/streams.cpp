@@ -1,0 +1,336 @@
+#include "streams.h"
+
+#include "calls.h"
+#include "graphs.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <thread>
+
+namespace simnpu {
+namespace {
+
+std::atomic<bool> g_stopping{false};
+thread_local const Stream* t_working_on = nullptr;
+
+struct Workers {
+    std::mutex mutex;
+    std::condition_variable ended;
+    int alive = 0;
+    std::multiset<std::condition_variable*> waiting_on;
+};
+
+Workers& workers() {
+    static Workers& instance = *new Workers;
+    return instance;
+}
+
+void work_through(const std::shared_ptr<Stream>& stream) {
+    std::unique_lock lock(stream->mutex);
+    while (true) {
+        stream->work.wait(lock, [&] { return !stream->queue.empty() || stream->closing; });
+        if (stream->queue.empty()) return;
+        QueuedTask task = std::move(stream->queue.front());
+        stream->queue.pop_front();
+        const bool skip = task.kind == TaskKind::work && stream->failure && stream->stop_on_failure;
+        lock.unlock();
+        Failure failure;
+        if (!skip) failure = isolated(task.name, task.run);
+        task.run = nullptr; // what it holds goes before anybody sees the stream idle
+        lock.lock();
+        if (failure && !stream->failure) stream->failure = std::move(failure);
+        ++stream->finished;
+        stream->quiet.notify_all();
+    }
+}
+
+void start_worker(const std::shared_ptr<Stream>& stream) {
+    static const bool registered = [] {
+        // Runs before the destructors of libraries whose code the tasks run, since those were loaded before.
+        std::atexit([] { stop_workers(); });
+        return true;
+    }();
+    (void)registered;
+    {
+        std::lock_guard lock(workers().mutex);
+        ++workers().alive;
+    }
+    std::thread([stream] {
+        const std::string name = "npu" + std::to_string(stream->device) + "-s" + std::to_string(stream->id);
+        ::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str());
+        t_working_on = stream.get();
+        work_through(stream);
+        std::lock_guard lock(workers().mutex);
+        --workers().alive;
+        workers().ended.notify_all();
+    }).detach();
+}
+
+} // namespace
+
+HandleTable<Stream>& streams() {
+    static HandleTable<Stream>& table = *new HandleTable<Stream>(0x52);
+    return table;
+}
+
+bool stopping() {
+    return g_stopping.load(std::memory_order_relaxed);
+}
+
+void stop_workers() {
+    if (broken_by_fork()) return;
+    g_stopping.store(true);
+    for (const auto& stream : streams().all()) close_stream(*stream, true);
+    // A task that is stuck in foreign code (a host function that wants a lock nobody will release) is left behind.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    std::unique_lock lock(workers().mutex);
+    while (workers().alive > 0 && std::chrono::steady_clock::now() < deadline) {
+        // Again and again: a worker may have looked at the flag but not yet be asleep.
+        for (auto* condition : workers().waiting_on) condition->notify_all();
+        workers().ended.wait_for(lock, std::chrono::milliseconds(5), [] { return workers().alive == 0; });
+    }
+}
+
+void add_waiter(std::condition_variable* condition) {
+    std::lock_guard lock(workers().mutex);
+    workers().waiting_on.insert(condition);
+}
+
+void remove_waiter(std::condition_variable* condition) {
+    std::lock_guard lock(workers().mutex);
+    workers().waiting_on.erase(workers().waiting_on.find(condition));
+}
+
+std::shared_ptr<Stream> make_stream(const std::shared_ptr<Context>& context, uint32_t priority, uint32_t flags, bool is_default) {
+    static std::atomic<int32_t> next_id{0};
+    auto stream = std::make_shared<Stream>();
+    stream->id = next_id.fetch_add(1);
+    stream->device = context->device;
+    stream->context = context;
+    stream->is_default = is_default;
+    stream->priority = priority;
+    stream->flags = flags;
+    stream->handle = streams().add(stream);
+    return stream;
+}
+
+std::shared_ptr<Stream> find_stream(const char* call, aclrtStream handle) {
+    if (!handle) {
+        auto context = current_context(call);
+        return context ? context->default_stream : nullptr;
+    }
+    auto stream = streams().find(handle);
+    if (!stream)
+        fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is no live stream (destroyed, its device reset, or never one)", call, handle);
+    return stream;
+}
+
+aclError submit(Stream& stream, const char* name, TaskKind kind, Task task) {
+    std::unique_lock lock(stream.mutex);
+    if (stream.closing) return fail(ACL_ERROR_RT_STREAM_CONTEXT, "%s: the stream was destroyed", name);
+    stream.queue.push_back({name, kind, std::move(task)});
+    ++stream.submitted;
+    if (!stream.worker_started) {
+        stream.worker_started = true;
+        auto self = streams().find(stream.handle);
+        if (!self) {
+            stream.queue.pop_back();
+            --stream.submitted;
+            stream.worker_started = false;
+            return fail(ACL_ERROR_RT_STREAM_CONTEXT, "%s: the stream was destroyed", name);
+        }
+        start_worker(self);
+    }
+    stream.work.notify_one();
+    return ACL_SUCCESS;
+}
+
+aclError enqueue_or_record(const std::shared_ptr<Stream>& stream, const char* name, TaskKind kind, Task task) {
+    aclError result = ACL_SUCCESS;
+    if (record_instead(stream, name, kind, task, result)) return result;
+    return submit(*stream, name, kind, std::move(task));
+}
+
+aclError enqueue(aclrtStream handle, const char* name, Task task) {
+    auto stream = find_stream(name, handle);
+    if (!stream) return thread_errors().last;
+    return enqueue_or_record(stream, name, TaskKind::work, std::move(task));
+}
+
+bool busy(Stream& stream) {
+    std::lock_guard lock(stream.mutex);
+    return stream.finished != stream.submitted;
+}
+
+Deadline deadline_after(int32_t milliseconds) {
+    if (milliseconds < 0) return std::nullopt;
+    return std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+}
+
+aclError wait_for(const char* call, Stream& stream, Deadline deadline, aclError timeout_code) {
+    if (t_working_on == &stream)
+        return fail(ACL_ERROR_RT_STREAM_CONTEXT, "%s: called from the stream's own task, it would wait for itself", call);
+    std::unique_lock lock(stream.mutex);
+    const uint64_t target = stream.submitted;
+    auto reached = [&] { return stream.finished >= target; };
+    if (deadline) {
+        if (!stream.quiet.wait_until(lock, *deadline, reached))
+            return fail(timeout_code, "%s: the stream's work did not finish in time", call);
+    } else {
+        stream.quiet.wait(lock, reached);
+    }
+    if (!stream.failure) return ACL_SUCCESS;
+    return raise(std::exchange(stream.failure, Failure{}));
+}
+
+void close_stream(Stream& stream, bool drop_queue) {
+    std::unique_lock lock(stream.mutex);
+    if (drop_queue) {
+        // Control tasks stay: other streams may wait for the events they record.
+        auto dropped = std::remove_if(stream.queue.begin(), stream.queue.end(),
+                                      [](const QueuedTask& task) { return task.kind == TaskKind::work; });
+        stream.finished += static_cast<uint64_t>(stream.queue.end() - dropped);
+        stream.queue.erase(dropped, stream.queue.end());
+    }
+    stream.closing = true;
+    stream.work.notify_all();
+    stream.quiet.notify_all();
+}
+
+} // namespace simnpu
+
+using namespace simnpu;
+
+namespace {
+
+aclError create(const char* call, aclrtStream* out, uint32_t priority, uint32_t flags) {
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the stream pointer is null", call);
+    auto context = current_context(call);
+    if (!context) return thread_errors().last;
+    *out = make_stream(context, priority, flags, false)->handle;
+    return ACL_SUCCESS;
+}
+
+aclError destroy(const char* call, aclrtStream handle, bool force) {
+    auto stream = find_stream(call, handle);
+    if (!stream) return thread_errors().last;
+    if (stream->is_default)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the default stream goes with its context and cannot be destroyed", call);
+    if (auto result = refuse_while_capturing(call, *stream)) return result;
+    if (!streams().take(handle)) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the stream was destroyed meanwhile", call);
+    close_stream(*stream, force);
+    return wait_for(call, *stream, std::nullopt, ACL_SUCCESS);
+}
+
+aclError synchronize(const char* call, aclrtStream handle, int32_t timeout) {
+    if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout %d: give milliseconds, or -1 for none", call, timeout);
+    auto stream = find_stream(call, handle);
+    if (!stream) return thread_errors().last;
+    if (auto result = refuse_while_capturing(call, *stream)) return result;
+    return wait_for(call, *stream, deadline_after(timeout), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+}
+
+} // namespace
+
+SIMNPU_EXPORT aclError aclrtCreateStream(aclrtStream* stream) {
+    SIMNPU_CALL("aclrtCreateStream");
+    return create("aclrtCreateStream", stream, 0, 0);
+}
+
+SIMNPU_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uint32_t flag) {
+    SIMNPU_CALL("aclrtCreateStreamWithConfig", "priority=%u flag=%u", priority, flag);
+    if (priority > 7)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtCreateStreamWithConfig: priority %u: give 0 (first) to 7 (last)", priority);
+    return create("aclrtCreateStreamWithConfig", stream, priority, flag);
+}
+
+SIMNPU_EXPORT aclError aclrtDestroyStream(aclrtStream stream) {
+    SIMNPU_CALL("aclrtDestroyStream", "stream=%p", stream);
+    return destroy("aclrtDestroyStream", stream, false);
+}
+
+SIMNPU_EXPORT aclError aclrtDestroyStreamForce(aclrtStream stream) {
+    SIMNPU_CALL("aclrtDestroyStreamForce", "stream=%p", stream);
+    return destroy("aclrtDestroyStreamForce", stream, true);
+}
+
+SIMNPU_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream) {
+    SIMNPU_CALL("aclrtSynchronizeStream", "stream=%p", stream);
+    return synchronize("aclrtSynchronizeStream", stream, -1);
+}
+
+SIMNPU_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout) {
+    SIMNPU_CALL("aclrtSynchronizeStreamWithTimeout", "stream=%p timeout=%d", stream, timeout);
+    return synchronize("aclrtSynchronizeStreamWithTimeout", stream, timeout);
+}
+
+SIMNPU_EXPORT aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {
+    SIMNPU_CALL("aclrtStreamQuery", "stream=%p", handle);
+    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtStreamQuery: the status pointer is null");
+    auto stream = find_stream("aclrtStreamQuery", handle);
+    if (!stream) return thread_errors().last;
+    if (auto result = refuse_while_capturing("aclrtStreamQuery", *stream)) return result;
+    std::lock_guard lock(stream->mutex);
+    if (stream->failure) return raise(std::exchange(stream->failure, Failure{}));
+    *status = stream->finished == stream->submitted ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtStreamGetId(aclrtStream handle, int32_t* id) {
+    SIMNPU_CALL("aclrtStreamGetId", "stream=%p", handle);
+    if (!id) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtStreamGetId: the id pointer is null");
+    auto stream = find_stream("aclrtStreamGetId", handle);
+    if (!stream) return thread_errors().last;
+    *id = stream->id;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtStreamGetPriority(aclrtStream handle, uint32_t* priority) {
+    SIMNPU_CALL("aclrtStreamGetPriority", "stream=%p", handle);
+    if (!priority) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtStreamGetPriority: the priority pointer is null");
+    auto stream = find_stream("aclrtStreamGetPriority", handle);
+    if (!stream) return thread_errors().last;
+    *priority = stream->priority;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtStreamGetFlags(aclrtStream handle, uint32_t* flags) {
+    SIMNPU_CALL("aclrtStreamGetFlags", "stream=%p", handle);
+    if (!flags) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtStreamGetFlags: the flags pointer is null");
+    auto stream = find_stream("aclrtStreamGetFlags", handle);
+    if (!stream) return thread_errors().last;
+    *flags = stream->flags;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mode) {
+    SIMNPU_CALL("aclrtSetStreamFailureMode", "stream=%p mode=%llu", handle, static_cast<unsigned long long>(mode));
+    if (mode != ACL_CONTINUE_ON_FAILURE && mode != ACL_STOP_ON_FAILURE)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSetStreamFailureMode: mode %llu: give 0 (continue) or 1 (stop)",
+                    static_cast<unsigned long long>(mode));
+    auto stream = find_stream("aclrtSetStreamFailureMode", handle);
+    if (!stream) return thread_errors().last;
+    std::lock_guard lock(stream->mutex);
+    stream->stop_on_failure = mode == ACL_STOP_ON_FAILURE;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtSetStreamOverflowSwitch(aclrtStream handle, uint32_t flag) {
+    SIMNPU_CALL("aclrtSetStreamOverflowSwitch", "stream=%p flag=%u", handle, flag);
+    auto stream = find_stream("aclrtSetStreamOverflowSwitch", handle);
+    if (!stream) return thread_errors().last;
+    stream->overflow_switch = flag;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtGetStreamOverflowSwitch(aclrtStream handle, uint32_t* flag) {
+    SIMNPU_CALL("aclrtGetStreamOverflowSwitch", "stream=%p", handle);
+    if (!flag) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetStreamOverflowSwitch: the flag pointer is null");
+    auto stream = find_stream("aclrtGetStreamOverflowSwitch", handle);
+    if (!stream) return thread_errors().last;
+    *flag = stream->overflow_switch;
+    return ACL_SUCCESS;
+}

@@ -1,0 +1,75 @@
+"""The variables that steer the simulator, and the check of their values before a program starts.
+
+The native library checks them again at its first call; here the message comes earlier and names the same remedy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class SettingError(ValueError):
+    """A variable has a value that cannot be understood."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variable, the values it takes and what it does."""
+
+    name: str
+    pattern: str
+    remedy: str
+    meaning: str
+
+
+_FAULT = r"[A-Za-z_]\w*:(\*|0*[1-9]\d*):(error(=0*[1-9]\d*)?|delay=\d+)"
+
+SETTINGS = (
+    Setting(
+        "SIMNPU_DEVICES",
+        r"\d|[1-5]\d|6[0-4]",
+        "give the number of devices, 0 to 64",
+        "number of simulated devices (default 2)",
+    ),
+    Setting(
+        "SIMNPU_MEMORY",
+        r"0*[1-9]\d*[KMG]?",
+        "give bytes per device, with a suffix K, M or G if you like (512M)",
+        "memory of each device (default 2G)",
+    ),
+    Setting("SIMNPU_LOG", r".+", "", 'a line per CANN call goes to this file, to "stderr", or is kept in "memory"'),
+    Setting(
+        "SIMNPU_FAULT",
+        rf"{_FAULT}(,{_FAULT})*",
+        "write CALL:N:error, CALL:N:error=CODE or CALL:N:delay=MILLISECONDS, with N a count from 1 or * for every call "
+        "(aclrtMalloc:3:error=207001); separate several with commas",
+        "makes chosen calls fail or take longer",
+    ),
+)
+
+
+def check_settings(environment: Mapping[str, str]) -> None:
+    """Raises SettingError for the first SIMNPU_* variable with a value that cannot be understood. Empty means unset."""
+    for setting in SETTINGS:
+        value = environment.get(setting.name, "")
+        if value and not re.fullmatch(setting.pattern, value):
+            raise SettingError(f"{setting.name}={value} cannot be understood: {setting.remedy}")
+
+
+def check_faults_exist(environment: Mapping[str, str], libraries: Path) -> None:
+    """Raises SettingError if SIMNPU_FAULT names a call that the libraries in this directory do not have."""
+    rules = environment.get("SIMNPU_FAULT", "")
+    if not rules:
+        return
+    # Names of entry points stand in a library's symbol table as zero-terminated text.
+    tables = [path.read_bytes() for path in sorted(libraries.glob("lib*.so"))]
+    for rule in rules.split(","):
+        name = rule.partition(":")[0]
+        if not any(b"\0" + name.encode() + b"\0" in table for table in tables):
+            raise SettingError(
+                f"SIMNPU_FAULT={rule}: the simulator has no call {name}, so the rule would never apply. "
+                "Remedy: check the spelling; simnpu/README.md lists the calls"
+            )
