@@ -1,0 +1,113 @@
+"""The suite without pytest: run one point with its output live, or read the catalogue of rules."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import catalogue, devices, header, subjects
+from .explain import explain, label
+from .runner import Runner
+
+ABOUT = """\
+Judge one point of the conformance suite, or list the suite's rules.
+
+A case is a program that checks one rule of torch_npu, started in a fresh interpreter once per point of its matrix.
+`pytest cases -n auto` judges them all and writes a report; `run` repeats a single point under the same conditions
+(subject, device, environment, timeout), with its output on this terminal.
+"""
+EXAMPLES = """\
+examples:
+  python -m harness rules                                        every rule: id, level, points, sentence
+  python -m harness rules import/lazy fsdp                       those of two prefixes
+  python -m harness run cases/import/lazy_order.py order=twice   one point
+  python -m harness run cases/import/lazy_order.py               the points that there are, if it has several
+  python cases/import/lazy_order.py order=twice                  by hand, in this very environment: for debuggers
+
+exit codes: 0 the point passes; 1 it does not; 2 it cannot be run: the message says why and what to do.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m harness",
+        description=ABOUT,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="run | rules")
+
+    run = commands.add_parser("run", help="judge one point in a fresh interpreter, with live output")
+    run.add_argument("case", type=Path, help="case file, e.g. cases/import/lazy_order.py")
+    run.add_argument(
+        "point", nargs="*", metavar="key=value", help="parameters of the point; a single value may be left out"
+    )
+    run.add_argument("--subject", default="stock", help="what is judged: stock (default) or reference")
+    run.add_argument(
+        "--subject-path",
+        type=Path,
+        metavar="DIR",
+        help="directory searched for torch and torch_npu before the installed packages",
+    )
+    run.add_argument("--device", help="sim or npu; without it npu when CANN and a device node are present, else sim")
+
+    rules = commands.add_parser("rules", help="list the rules")
+    rules.add_argument("prefix", nargs="*", help="whole segments that an id starts with: import, import/lazy")
+    rules.add_argument(
+        "--cases", type=Path, default=Path("cases"), metavar="DIR", help="directory of the cases (cases)"
+    )
+
+    options = parser.parse_args(arguments)
+    return _run(options) if options.command == "run" else _rules(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        case = header.read(options.case)
+        point = case.point(options.point)
+        installed = subjects.find(options.subject, options.subject_path)
+        device = devices.find(options.device, prepare=True)
+    except FileNotFoundError:
+        return _cannot(f"there is no file {options.case}; `python -m harness rules` lists the rules")
+    except ValueError as error:
+        return _cannot(f"{options.case}: {error}")
+    except (header.HeaderError, subjects.Unavailable) as error:
+        return _cannot(str(error))
+    runner = Runner(installed, device, Path.cwd())
+    print(f"{point.id}: {case.title}")
+    print(
+        f"subject {installed.subject.name}, torch_npu {installed.torch_npu}, torch {installed.torch}; "
+        f"device {device.name} ({device.detail})",
+        flush=True,
+    )
+    if not runner.applies(case):
+        print(f"note: the rule applies to releases {case.releases}, this is {installed.release}", flush=True)
+    result = runner.run(point, live=True)
+    if result["outcome"] == "pass":
+        print(f"pass: {result['checks']} checks, {result['seconds']} s")
+        return 0
+    print(explain(result))
+    return 2 if label(result) in {"unsupported", "harness-error"} else 1
+
+
+def _rules(options: argparse.Namespace) -> int:
+    suite = catalogue.read(options.cases)
+    points = [point for case in suite.cases for point in case.points() if catalogue.selected(point, options.prefix)]
+    problems = [*map(str, suite.errors), *suite.unknown(options.prefix)]
+    if not options.cases.is_dir():
+        problems = [f"there is no directory {options.cases}; run this at the root of the suite, or use --cases DIR"]
+    print(catalogue.listing(points))
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    return 2 if problems else 0
+
+
+def _cannot(message: str) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""A header is read without running the case, and a wrong one is refused with file, line and remedy."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from harness import header
+
+GOOD = '''
+    """The rule in one sentence.
+
+    Why it is a rule.
+    """
+
+    # /// script
+    # [tool.conformance]
+    # rule = "area/topic/3"
+    # level = "must"
+    # matrix = { order = ["a", "b"], twice = [true, false] }
+    # needs = ["ops", "devices>=2", "python>=3.10"]
+    # timeout = 7
+    # releases = ">=2.9"
+    # ///
+
+    raise SystemExit("must never run")
+'''
+
+
+def write(directory: Path, text: str, name: str = "case.py") -> Path:
+    path = directory / "area" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(textwrap.dedent(text).lstrip("\n"))
+    return path
+
+
+def test_a_header_says_everything(tmp_path: Path) -> None:
+    case = header.read(write(tmp_path, GOOD))
+    assert (case.rule, case.area, case.level, case.timeout) == ("area/topic/3", "area", "must", 7.0)
+    assert (case.title, case.text) == ("The rule in one sentence.", "Why it is a rule.")
+    assert case.needs == ("ops", "devices>=2", "python>=3.10")
+    assert case.releases.contains("2.9.0")
+    assert not case.releases.contains("2.7.1")
+    assert [point.id for point in case.points()] == [
+        "area/topic/3[order=a,twice=true]",
+        "area/topic/3[order=a,twice=false]",
+        "area/topic/3[order=b,twice=true]",
+        "area/topic/3[order=b,twice=false]",
+    ]
+
+
+def test_a_case_without_matrix_has_one_point(tmp_path: Path) -> None:
+    lines = [line for line in GOOD.splitlines() if "matrix" not in line and "timeout" not in line]
+    case = header.read(write(tmp_path, "\n".join(lines)))
+    assert [point.id for point in case.points()] == ["area/topic/3"]
+    assert case.timeout == header.DEFAULT_TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ('# rule = "area/topic/3"', "", 6, "'rule' is missing"),
+        ('# level = "must"', "", 6, "'level' is missing"),
+        ("# timeout = 7", "# timeuot = 7", 12, "unknown field 'timeuot'; the fields are rule, level"),
+        ('"area/topic/3"', '"area/topic"', 8, "not of the form area/topic/number"),
+        ('"area/topic/3"', '"area/topic/0"', 8, "not of the form area/topic/number"),
+        ('"area/topic/3"', "3", 8, "not of the form area/topic/number"),
+        ('"area/topic/3"', '"other/topic/3"', 8, "area 'other' but the file lies in area/"),
+        ('"must"', '"may"', 9, "neither 'must' nor 'should'"),
+        ('["a", "b"]', "[]", 10, "matrix.order must be a list with at least one value"),
+        ('["a", "b"]', '"a"', 10, "matrix.order must be a list with at least one value"),
+        ('["a", "b"]', '["a", "a"]', 10, "names a value twice"),
+        ('["a", "b"]', '["a b"]', 10, "empty or has a blank"),
+        ('["a", "b"]', "[[1]]", 10, "neither text, number nor boolean"),
+        ("matrix = {", "matrix = 3 # {", 10, "matrix is not a table"),
+        ('"ops"', '"opps"', 11, "unknown capability 'opps'; known are"),
+        ("needs = [", 'needs = "ops" # [', 11, "needs is not a list"),
+        ("timeout = 7", "timeout = 0", 12, "not a positive number of seconds"),
+        ("timeout = 7", "timeout = true", 12, "not a positive number of seconds"),
+        ('">=2.9"', '"from 2.9"', 13, "no version specifier"),
+        ("timeout = 7", "timeout = ", 12, "not valid TOML"),
+        ("# [tool.conformance]", "# [tool.other]", 6, "no [tool.conformance] table"),
+        ("# /// script", "# script", 1, "no PEP 723 block"),
+        ("# ///\n", "# ///\n\n# /// script\n# a = 1\n# ///\n", 16, "a second PEP 723 script block"),
+        ('"""', "#", 1, "no docstring"),
+        ("raise SystemExit", "raise = SystemExit", 16, "not valid Python"),
+    ],
+)
+def test_a_wrong_header_is_refused(tmp_path: Path, old: str, new: str, line: int, message: str) -> None:
+    text = textwrap.dedent(GOOD).lstrip("\n")
+    if new == "" or old == '"""':
+        changed = "\n".join(line.replace(old, new) for line in text.splitlines() if not (new == "" and old in line))
+        changed = changed.replace("The rule", "# The rule").replace("Why it", "# Why it") if old == '"""' else changed
+    else:
+        assert old in text
+        changed = text.replace(old, new, 1)
+    path = write(tmp_path, changed)
+    with pytest.raises(header.HeaderError) as caught:
+        header.read(path)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+
+
+def test_one_rule_is_one_file(tmp_path: Path) -> None:
+    first, second = write(tmp_path, GOOD, "a.py"), write(tmp_path, GOOD, "b.py")
+    cases, errors = header.read_all([second, first])
+    assert [case.path for case in cases] == [first]
+    assert str(errors[0]) == f"{second}:6: rule area/topic/3 is already the rule of {first}"
+
+
+def test_all_bad_files_are_told_at_once(tmp_path: Path) -> None:
+    paths = [write(tmp_path, "x = 1", "a.py"), write(tmp_path, "y = 1", "b.py"), write(tmp_path, GOOD, "c.py")]
+    cases, errors = header.read_all(paths)
+    assert (len(cases), [error.path for error in errors]) == (1, paths[:2])
+
+
+def test_rules_are_sorted_by_number(tmp_path: Path) -> None:
+    for number in (10, 9, 1):
+        write(tmp_path, GOOD.replace("topic/3", f"topic/{number}"), f"case{number}.py")
+    write(tmp_path, "", "_helper.py")
+    cases, errors = header.read_all(header.case_files(tmp_path))
+    assert [case.rule for case in cases] == ["area/topic/1", "area/topic/9", "area/topic/10"]
+    assert errors == []
+
+
+def test_a_point_is_named_on_a_command_line(tmp_path: Path) -> None:
+    case = header.read(write(tmp_path, GOOD))
+    point = case.point(["twice=false", "order=b"])
+    assert dict(point.params) == {"order": "b", "twice": False}
+    assert case.point(point.arguments).id == point.id
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["order"], "'order' is not of the form key=value"),
+        (["colour=red"], "no parameter 'colour'; it has order, twice"),
+        (["order=c", "twice=true"], "order=c is not in the matrix of case.py; order is one of a, b"),
+        (["order=a"], "say which twice: twice=true twice=false"),
+    ],
+)
+def test_a_point_that_is_not_there_is_refused(tmp_path: Path, words: list[str], message: str) -> None:
+    case = header.read(write(tmp_path, GOOD))
+    with pytest.raises(ValueError, match=r".") as caught:
+        case.point(words)
+    assert message in str(caught.value)

@@ -1,0 +1,398 @@
+"""pytest on cases: what is collected, selected, run, reported and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from fakes import CASES, compose, faux_device
+
+from harness import devices, process
+from harness.__main__ import main
+from harness.runner import Runner
+
+REPOSITORY = Path(__file__).parent.parent.parent
+
+CONFTEST = f"""
+import sys
+
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+
+from fakes import faux_device
+from harness import devices
+
+devices.DEVICES["faux"] = faux_device
+
+
+def pytest_sessionfinish(session):
+    # A judge that loads what it judges would share its fate.
+    assert not [name for name in ("torch", "torch_npu", "faux_device") if name in sys.modules]
+    if "cases" in session.config.args:
+        assert getattr(session.config.option, "maxworkerrestart", "0") == "0"
+"""
+
+KNOWN = """
+[[expect]]
+rule = "import/lazy/1"
+outcome = "fail"
+reason = "it loads Dynamo"
+"""
+
+
+class Suite:
+    """A copy of the cases with a fake beside it, and pytest on it."""
+
+    def __init__(self, pytester: pytest.Pytester, fake: str) -> None:
+        self.pytester = pytester
+        self.path = pytester.path
+        shutil.copytree(CASES, self.path / "cases", ignore=shutil.ignore_patterns("__pycache__"))
+        compose(fake, self.path / "fakes")
+        self.options = ["--device=faux", f"--subject-path=fakes/{fake}", "-p", "no:cacheprovider"]
+        pytester.makeconftest(CONFTEST)
+        pytester.makeini("[pytest]\nxfail_strict = true\nfilterwarnings = error\n")
+
+    def expect(self, text: str) -> None:
+        file = self.path / "expectations/stock/2.99.0.toml"
+        file.parent.mkdir(parents=True)
+        file.write_text(text.lstrip())
+
+    def add(self, name: str, body: str, header: str = "", rule: str = "added/case/1") -> Path:
+        """Write a case below cases/added."""
+        path = self.path / "cases/added" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(
+            f'"""An added rule."""\n# /// script\n# [tool.conformance]\n# rule = "{rule}"\n'
+            f'# level = "must"\n{header}# ///\nfrom harness import probe\n{body}\n'
+        )
+        return path
+
+    def run(self, *arguments: str) -> pytest.RunResult:
+        return self.pytester.runpytest_inprocess(*self.options, *arguments, no_reraise_ctrlc=True)
+
+    def apart(self, *arguments: str) -> pytest.RunResult:
+        """In a process of its own, as xdist needs it."""
+        return self.pytester.runpytest_subprocess(*self.options, *arguments)
+
+    def report(self) -> dict[str, Any]:
+        return json.loads((self.path / "build/conformance/report.json").read_text())
+
+    def outcomes(self) -> dict[str, str]:
+        return {point["id"]: point["outcome"] for rule in self.report()["rules"] for point in rule["points"]}
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Suite]:
+    monkeypatch.setitem(devices.DEVICES, "faux", faux_device)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    return lambda fake="honest": Suite(pytester, fake)
+
+
+EXPECTED = {
+    "behaviour/ends/1[how=well]": "pass",
+    "behaviour/ends/1[how=fails]": "fail",
+    "behaviour/ends/1[how=raises]": "fail",
+    "behaviour/ends/1[how=no_check]": "harness-error",
+    "behaviour/ends/1[how=forks]": "pass",
+    "behaviour/ends/1[how=misuses]": "harness-error",
+    "behaviour/ends/1[how=unsupported]": "unsupported",
+    "behaviour/ends/1[how=unsupported_swallowed]": "unsupported",
+    "behaviour/ends/1[how=notes]": "pass",
+    "behaviour/imported/1": "pass",
+    "behaviour/needs/1": "unsupported",
+    "import/lazy/1": "xfail",
+    "import/swallowed/1": "fail",
+    "import/witness/1[witness=table]": "fail",
+    "import/witness/1[witness=record]": "fail",
+    "import/witness/1[witness=all_evidence]": "fail",
+    "import/witness/1[witness=libraries]": "pass",
+    "import/witness/1[witness=calls]": "pass",
+    "races/setup/1": "fail",
+}
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["serial", "xdist"])
+def test_a_run_reports_every_point(suite: Callable[..., Suite], workers: list[str]) -> None:
+    eager = suite("eager")
+    eager.expect(KNOWN)
+    result = eager.apart("cases", *workers)
+    result.assert_outcomes(failed=9, passed=6, skipped=3, xfailed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert eager.outcomes() == EXPECTED
+    report = eager.report()
+    assert report["subject"] == {
+        "name": "stock",
+        "release": "2.99.0",
+        "torch": "2.99.0+faux",
+        "torch_npu": "2.99.0",
+        "python": "{}.{}.{}".format(*sys.version_info),
+    }
+    assert report["device"] == {"name": "faux", "detail": "faux 1"}
+    result.stdout.fnmatch_lines(["conformance *: subject stock, release 2.99.0, from *", "device: faux x2 (faux 1)"])
+    junit = (eager.path / "build/conformance/junit.xml").read_text()
+    assert 'tests="19"' in junit
+    assert 'failures="9"' in junit
+    assert len(junit) < 60_000  # the report's entries do not go into it
+    assert (eager.path / "build/conformance/report.html").is_file()
+
+
+def test_a_failure_tells_what_who_and_how_to_repeat(suite: Callable[..., Suite]) -> None:
+    result = suite("eager").run("cases", "--rule", "import/lazy")
+    result.stdout.fnmatch_lines(
+        [
+            "fail: torch._dynamo was loaded",
+            "rule: *import/lazy/1 (must): Importing torch_npu loads no compiler*",
+            "expected: *neither torch._dynamo nor a module below it was ever loaded",
+            "found: *in sys.modules: torch._dynamo",
+            "first imported by, outermost first:",
+            "*/cases/import/lazy.py:* in <module>",
+            "*/fakes/eager/torch_npu/__init__.py:* in <module>",
+            "reproduce:",
+            "*python -m harness run cases/import/lazy.py --subject stock --device faux --subject-path fakes/eager",
+        ]
+    )
+
+
+def test_the_command_to_repeat_a_point_repeats_it(
+    suite: Callable[..., Suite], capfd: pytest.CaptureFixture[str]
+) -> None:
+    suite("eager").run("cases", "--rule", "import/witness/1[witness=record]")
+    (rule,) = json.loads(Path("build/conformance/report.json").read_text())["rules"]
+    words = shlex.split(rule["points"][0]["reproduce"])
+    assert words[:4] == ["python", "-m", "harness", "run"]
+    capfd.readouterr()
+    assert main(words[3:]) == 1
+    assert "fail: who imported Dynamo differs" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("extra", [[], ["--doctest-modules"], ["-o", "python_files=*.py"]])
+@pytest.mark.parametrize(
+    "argument", ["cases/behaviour/needs.py", "cases/behaviour", "cases/behaviour/needs.py::behaviour/needs/1"]
+)
+def test_pytest_never_imports_a_case(suite: Callable[..., Suite], extra: list[str], argument: str) -> None:
+    # The case raises when it is executed.
+    result = suite().run(argument, *extra, "--rule", "behaviour/needs", "-rs")
+    result.assert_outcomes(skipped=1, deselected=10 if argument == "cases/behaviour" else 0)
+    result.stdout.fnmatch_lines(["SKIPPED *: unsupported: needs devices>=3: faux has 2; needs kernels: device faux *"])
+
+
+def test_other_tests_run_as_ever(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    honest.pytester.makepyfile(test_other="def test_it():\n    assert True\n")
+    result = honest.run("test_other.py", "--subject=nonesuch")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("conformance*")
+    assert not (honest.path / "build").exists()
+
+
+def test_other_tests_run_beside_cases(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    honest.pytester.makepyfile(test_other="def test_it():\n    assert True\n")
+    honest.run(".", "--rule", "import/lazy").assert_outcomes(passed=2, deselected=18)
+    assert honest.outcomes() == {"import/lazy/1": "pass"}
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "count"),
+    [(["import"], 7), (["import/witness"], 5), (["import/lazy/1", "races"], 2), (["behaviour/ends/1[how=well]"], 1)],
+)
+def test_a_prefix_selects_whole_segments(suite: Callable[..., Suite], prefixes: list[str], count: int) -> None:
+    result = suite().run("cases", "--collect-only", "-q", *(f"--rule={prefix}" for prefix in prefixes))
+    assert len([line for line in result.outlines if "::" in line]) == count
+
+
+def test_an_unknown_prefix_is_refused_with_near_ones(suite: Callable[..., Suite]) -> None:
+    result = suite().run("cases", "--rule", "import/lasy", "--rule", "imp")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*no rule starts with 'import/lasy'; near: import/lazy*", "*no rule starts with 'imp'*"]
+    )
+
+
+def test_a_dry_run_lists_and_starts_nothing(suite: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "run", None)
+    honest = suite()
+    result = honest.run("cases", "--dryrun", "--rule", "import", "--device=nonesuch")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["import/lazy/1 *must *1 *Importing torch_npu loads*", "3 rules, 7 points"])
+    assert not (honest.path / "build").exists()
+
+
+def test_collecting_writes_no_report(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    assert honest.run("cases", "--collect-only").ret == 0
+    assert not (honest.path / "build").exists()
+
+
+def test_each_point_is_one_process(suite: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+    real = subprocess.Popen
+
+    def counting(command: list[str], **options: Any) -> Any:
+        started.append(command)
+        return real(command, **options)
+
+    monkeypatch.setattr(process.subprocess, "Popen", counting)
+    suite().run("cases").assert_outcomes(passed=11, failed=5, skipped=3)
+    assert len(started) == 18  # 19 points, of which one needs what is not there
+    assert all(command[-1] != "" and "child.py" in " ".join(command) for command in started)
+
+
+def test_certification_allows_no_gap(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    for name in ("races", "behaviour"):
+        shutil.rmtree(honest.path / "cases" / name)
+    honest.run("cases", "--certify").assert_outcomes(passed=6, failed=1)  # swallowed/1 fails on every fake
+    honest.add("gap.py", 'probe.unsupported("no such thing")')
+    result = honest.run("cases", "--certify", "-v")
+    result.assert_outcomes(passed=6, failed=2)
+    result.stdout.fnmatch_lines(["*added/case/1 UNSUPPORTED*", "unsupported: no such thing"])
+    assert honest.outcomes()["added/case/1"] == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["cases", "--rule", "import"], "run it without --rule"),
+        (["cases", "-k", "lazy"], "run it without -k"),
+        (["cases", "--deselect", "cases/import/lazy.py"], "run it without --deselect"),
+        (["cases", "--ignore=cases/import"], "run it without --ignore"),
+        (["cases", "-x"], "run it without --maxfail"),
+        (["cases/import"], "name its directory"),
+        (["test_other.py"], "name its directory"),
+    ],
+)
+def test_certification_refuses_a_part(suite: Callable[..., Suite], arguments: list[str], text: str) -> None:
+    honest = suite()
+    honest.pytester.makepyfile(test_other="def test_it():\n    assert True\n")
+    result = honest.run("--certify", *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--certify judges the whole suite; {text}*"])
+
+
+def test_a_bad_header_fails_the_run(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    honest.add("bad.py", "", header="# timeout = 0\n")
+    honest.add("copy.py", "", rule="added/case/2")
+    honest.add("other_copy.py", "", rule="added/case/2")
+    result = honest.run("cases")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*cases/added/bad.py:6: timeout 0 is not a positive number of seconds*",
+            "*cases/added/other_copy.py:2: rule added/case/2 is already*",
+        ]
+    )
+
+
+def test_a_stale_expectation_fails_the_run(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    honest.expect(KNOWN)
+    result = honest.run("cases", "--rule", "import/lazy")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["xpass: it passes; delete expectations/stock/2.99.0.toml:1, which expects fail", "XPASS cases/import/lazy.py*"]
+    )
+    assert honest.outcomes() == {"import/lazy/1": "xpass"}
+
+
+def test_an_expectation_of_another_end_does_not_excuse(suite: Callable[..., Suite]) -> None:
+    crashing = suite("crashes")
+    crashing.expect(KNOWN)
+    result = crashing.run("cases", "--rule", "import/lazy", "-v")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*CRASH(SIGSEGV)*", "listed: *expectations/stock/2.99.0.toml:1 expects another end: fail"]
+    )
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["serial", "xdist"])
+def test_an_expectation_of_nothing_is_refused(suite: Callable[..., Suite], workers: list[str]) -> None:
+    honest = suite()
+    honest.expect(KNOWN.replace("lazy/1", "lazy/2"))
+    result = honest.apart("cases", *workers)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*expectations/stock/2.99.0.toml:1: there is no rule import/lazy/2; delete the entry*"]
+    )
+
+
+def test_a_rule_about_another_release_is_left_out(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    honest.add("later.py", 'probe.check(True, "x")', header='# releases = ">=3"\n')
+    result = honest.run("cases/added", "cases/import/lazy.py")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["rules: 8 in cases, 1 of them not about release 2.99.0; *"])
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--subject=nonesuch", "unknown subject 'nonesuch'; known are stock, reference"),
+        ("--device=nonesuch", "unknown device 'nonesuch'; known are"),
+        ("--subject-path=nonesuch", "--subject-path nonesuch is no directory"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_line(suite: Callable[..., Suite], option: str, text: str) -> None:
+    result = suite().run("cases", option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{text}*"])
+
+
+def test_an_interrupted_run_keeps_what_it_knows(suite: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = suite()
+    real = Runner.run
+
+    def interrupted(self: Runner, point: Any, live: bool = False) -> Any:
+        if point.id == "behaviour/needs/1":
+            raise KeyboardInterrupt
+        return real(self, point, live)
+
+    monkeypatch.setattr(Runner, "run", interrupted)
+    assert honest.run("cases").ret == pytest.ExitCode.INTERRUPTED
+    before = {id for id in EXPECTED if id.startswith("behaviour/") and id != "behaviour/needs/1"}
+    assert set(honest.outcomes()) == before
+
+
+def test_control_c_ends_the_case_too(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    fifo = honest.path / "running"
+    os.mkfifo(fifo)
+    honest.add("hang.py", f"import os, time\nopen({str(fifo)!r}, 'w').write(str(os.getpid()))\ntime.sleep(3600)")
+    command = [sys.executable, "-m", "pytest", *honest.options, "cases/import/lazy.py", "cases/added"]
+    running = subprocess.Popen(command, cwd=honest.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    child = int(fifo.read_text())  # blocks until the case is under way
+    running.send_signal(signal.SIGINT)
+    output, _ = running.communicate(timeout=60)
+    assert running.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
+    assert not psutil.pid_exists(child)
+
+
+def test_a_killed_run_takes_the_case_along(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    fifo = honest.path / "running"
+    os.mkfifo(fifo)
+    honest.add("hang.py", f"import os, time\nopen({str(fifo)!r}, 'w').write(str(os.getpid()))\ntime.sleep(3600)")
+    command = [sys.executable, "-m", "pytest", *honest.options, "cases/added"]
+    running = subprocess.Popen(command, cwd=honest.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = psutil.Process(int(fifo.read_text()))
+    running.kill()
+    running.wait()
+    assert psutil.wait_procs([child], timeout=30)[0] == [child]
+
+
+def test_forked_means_isolated(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    own = (REPOSITORY / "conftest.py").read_text()
+    (honest.path / "conftest.py").write_text(own + CONFTEST)
+    honest.apart("cases", "-n", "2", "--forked", "--rule", "import/lazy").assert_outcomes(passed=1)
