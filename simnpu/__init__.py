@@ -1,4 +1,4 @@
-"""The simulated NPU: CANN's runtime, operators and more on host memory, so that unmodified torch_npu wheels run anywhere.
+"""The simulated NPU: CANN's runtime and operators on host memory, so that unmodified torch_npu wheels run anywhere.
 
 `environ()` gives the environment of a child process that shall run on it.
 """
@@ -8,13 +8,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from simnpu.build import VERSION, BuildError, build_id
-from simnpu.build import build as ensure_built
-from simnpu.settings import SettingError, check_settings
+version = "0.1.0"
 
-version = VERSION
+__all__ = ["build_id", "environ", "version"]
 
-__all__ = ["BuildError", "SettingError", "build_id", "environ", "version"]
+# What these need is imported when they are called: a program on the simulator imports this package for simnpu.calls
+# alone, and must not find modules loaded that it did not ask for.
+
+
+def build_id() -> str:
+    """Names what the simulator is made of: versions of it, torch, torch_npu; its source. Raises BuildError."""
+    from simnpu.build import build_id as ask
+
+    return ask()
 
 
 def environ(
@@ -26,12 +32,16 @@ def environ(
     fault: str | None = None,
     visible: str | None = None,
 ) -> dict[str, str]:
-    """The environment for a child process on the simulated NPU: `base` (default: this process's) with what it needs added.
+    """The environment for a child process on the simulated NPU: `base` (default: this process's) and what it needs.
 
-    devices: number of devices; memory: bytes per device, or text with a suffix K, M, G; log: path, "stderr" or "memory";
-    fault: see SIMNPU_FAULT; visible: ASCEND_RT_VISIBLE_DEVICES. What is None is left as `base` has it.
-    Builds the simulator first if needed. Raises BuildError, and SettingError for a value that cannot be understood.
+    devices: number of devices; memory: bytes per device, or text with a suffix K, M, G; log: path, "stderr" or
+    "memory"; fault: see SIMNPU_FAULT; visible: ASCEND_RT_VISIBLE_DEVICES. What is None is left as `base` has it.
+    Builds the simulator first if needed. Raises simnpu.build.BuildError, and simnpu.settings.SettingError for a value
+    that cannot be understood.
     """
+    from simnpu.build import build
+    from simnpu.settings import check_settings
+
     environment = dict(os.environ if base is None else base)
     wanted = {
         "SIMNPU_DEVICES": devices,
@@ -42,7 +52,7 @@ def environ(
     }
     environment.update({name: str(value) for name, value in wanted.items() if value is not None})
     check_settings(environment)
-    libraries = ensure_built()
+    libraries = build()
     home = libraries.parent / "cann"
     environment["LD_LIBRARY_PATH"] = _put_first(str(libraries), environment.get("LD_LIBRARY_PATH", ""))
     environment["ASCEND_HOME_PATH"] = str(home)

@@ -1,4 +1,4 @@
-"""Builds the simulator's libraries for the torch and torch_npu installed here, once per version of either and of the source.
+"""Builds the simulator's libraries for the torch and torch_npu installed here, once per version of each and per source.
 
 Finds both packages without importing them: an environment without CANN cannot import torch_npu before this has run.
 """
@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-VERSION = "0.1.0"
+import simnpu
+
+VERSION = simnpu.version
 SOURCE = Path(__file__).parent / "csrc"
 RUNTIME_LIBRARY = "libsimnpu.so"
 JOBS = 2
@@ -60,8 +62,8 @@ def find_package(name: str) -> tuple[Path, str]:
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.origin:
         raise BuildError(
-            f"{name} is not installed for {sys.executable}. The simulator is compiled for the installed torch_npu and its "
-            f"torch. Remedy: install torch (CPU build) and the torch_npu of the same release into this environment."
+            f"{name} is not installed for {sys.executable}. The simulator is compiled for the installed torch_npu and "
+            f"its torch. Remedy: install torch (CPU build) and the torch_npu of the same release into this environment."
         )
     try:
         version = importlib.metadata.version(name)
@@ -89,8 +91,8 @@ def find_compiler() -> tuple[str, str]:
             if output.returncode == 0:
                 return found, output.stdout.splitlines()[0]
     raise BuildError(
-        f"no C++ compiler found (looked for {', '.join(names)}). Remedy: install g++ 11 or newer (apt-get install g++), or "
-        "set CXX to a compiler with C++20."
+        f"no C++ compiler found (looked for {', '.join(names)}). Remedy: install g++ 11 or newer (apt-get install "
+        "g++), or set CXX to a compiler with C++20."
     )
 
 
@@ -100,8 +102,8 @@ def find_cann_headers() -> Path:
     header = torch_npu / "include" / "acl" / "acl_rt.h"
     if not header.is_file():
         raise BuildError(
-            f"{torch_npu} has no include/acl/acl_rt.h, so its CANN interface is unknown. Remedy: install torch_npu from its "
-            "released wheel; a source tree without built headers will not do."
+            f"{torch_npu} has no include/acl/acl_rt.h, so its CANN interface is unknown. Remedy: install torch_npu "
+            "from its released wheel; a source tree without built headers will not do."
         )
     return header
 
@@ -198,7 +200,8 @@ def _run(command: list[str], log: Path, progress: Progress) -> None:
     if code != 0:
         shown = "\n".join(tail)
         raise BuildError(
-            f"building the simulator failed: `{command[0]}` ended with {code}. The whole log is {log}. Its end:\n{shown}\n"
+            f"building the simulator failed: `{command[0]}` ended with {code}. The whole log is {log}. Its end:\n"
+            f"{shown}\n"
             "Remedy: check that the compiler supports C++20 (g++ 11 or newer) and that the disk is not full; then run "
             "`python -m simnpu build` again."
         )
@@ -218,7 +221,9 @@ def build(progress: Progress | None = None) -> Path:
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BuildError(f"cannot create the cache {root}: {error}. Remedy: set SIMNPU_CACHE to a writable directory") from error
+        raise BuildError(
+            f"cannot create the cache {root}: {error}. Remedy: set SIMNPU_CACHE to a writable directory"
+        ) from error
     with _locked(root / "build.lock", say):
         while True:
             if done := library_dir():
@@ -231,7 +236,7 @@ def build(progress: Progress | None = None) -> Path:
 
 
 def _work_dir(tools: Tools, root: Path) -> Path:
-    # Kept between builds, so that an edited source costs its own compilation only. One per set of tools and source tree.
+    # Kept between builds, so that an edited source costs its own compilation only. One per set of tools and source.
     place = hashlib.sha256(f"{_key(tools, '')}\0{SOURCE}".encode()).hexdigest()[:12]
     return root / "work" / place
 

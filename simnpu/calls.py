@@ -16,7 +16,7 @@ _LIBRARY = "libsimnpu.so"
 
 @dataclass(frozen=True)
 class Record:
-    """One call from the log: when (seconds since 1970), by whom, with which arguments, with which result (0: success)."""
+    """One call from the log: when (seconds since 1970), by whom, with which arguments, result (0: success)."""
 
     time: float
     pid: int
@@ -80,8 +80,12 @@ def log() -> list[Record]:
     if library is None:
         return []
     if not library.simnpu_log_kept():
-        raise RuntimeError('the simulator keeps no log: start the process with SIMNPU_LOG set to a path, "stderr" or "memory"')
-    return [parse_record(line) for line in _text(lambda buffer, room: library.simnpu_log(buffer, room, None)).splitlines()]
+        raise RuntimeError(
+            'the simulator keeps no log: start the process with SIMNPU_LOG set to a path, "stderr" or "memory"'
+        )
+    return [
+        parse_record(line) for line in _text(lambda buffer, room: library.simnpu_log(buffer, room, None)).splitlines()
+    ]
 
 
 def reset() -> None:

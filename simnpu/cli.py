@@ -38,7 +38,7 @@ def _variables() -> str:
 EPILOG = f"""\
 examples:
   python -m simnpu run -- python train.py
-  python -m simnpu run --devices 4 --memory 512M -- python -c "import torch_npu, torch; print(torch.ones(2, device='npu'))"
+  python -m simnpu run --devices 4 --memory 512M -- python -c "import torch; print(torch.ones(2, device='npu'))"
   SIMNPU_LOG=calls.log python -m simnpu run -- python train.py    # every CANN call, one per line
   python -m simnpu run --fault aclrtMalloc:3:error=207001 -- python train.py    # the third allocation fails
   eval "$(python -m simnpu env)"    # this shell runs on the simulator from now on
@@ -105,7 +105,9 @@ def _parser() -> argparse.ArgumentParser:
         """,
     )
     _steering(env)
-    env.add_argument("--format", choices=("shell", "json"), default="shell", help="shell: export lines; json: one object")
+    env.add_argument(
+        "--format", choices=("shell", "json"), default="shell", help="shell: export lines; json: one object"
+    )
     calls = command(
         "calls",
         "run a program and show which CANN calls it made",
@@ -225,7 +227,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns its exit code (2: something was asked for wrongly, 1: the simulator cannot be built)."""
+    """Runs one command; returns its exit code (2: asked for wrongly, 1: the simulator cannot be built)."""
     arguments = _parser().parse_args(argv)
     try:
         return COMMANDS[arguments.command](arguments)

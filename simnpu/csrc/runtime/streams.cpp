@@ -220,8 +220,8 @@ aclError destroy(const char* call, aclrtStream handle, bool force) {
     if (stream->is_default)
         return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the default stream goes with its context and cannot be destroyed", call);
     if (auto result = refuse_while_capturing(call, *stream)) return result;
-    if (!streams().take(handle)) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the stream was destroyed meanwhile", call);
     close_stream(*stream, force);
+    if (!streams().take(handle)) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the stream was destroyed meanwhile", call);
     return wait_for(call, *stream, std::nullopt, ACL_SUCCESS);
 }
 
