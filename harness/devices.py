@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -33,27 +34,38 @@ class Device:
     calls: str | None = None
 
 
+SIMULATOR_VARIABLES = ("SIMNPU_DEVICES", "SIMNPU_MEMORY", "SIMNPU_LOG")
+"""What a user may choose. Not SIMNPU_FAULT: a fault left in somebody's shell would fail rules at random places."""
+
+
 def _sim(prepare: bool) -> Device:
     try:
         import simnpu
+        from simnpu.build import BuildError, build
+        from simnpu.settings import SettingError
     except ImportError as error:
         raise Unavailable(f"the simulated NPU cannot be imported ({error}); install this project: make setup") from None
-    count = os.environ.get("SIMNPU_DEVICES", "2")
-    if not count.isdigit():
-        raise Unavailable(f"SIMNPU_DEVICES={count!r} is no number of devices; unset it, or write e.g. SIMNPU_DEVICES=2")
-    if prepare:
-        from simnpu.build import build
+    settings = {name: os.environ[name] for name in SIMULATOR_VARIABLES if name in os.environ}
 
-        build(progress=lambda text: print(text, file=sys.stderr, flush=True))
+    @functools.cache
+    def surroundings() -> dict[str, str]:
+        # Once per process: every point of a run sees the same build, and nobody hashes its sources 400 times.
+        return simnpu.environ(settings)
 
     def environ(base: Mapping[str, str]) -> dict[str, str]:
-        settings = {name: value for name, value in os.environ.items() if name.startswith("SIMNPU_")}
-        return simnpu.environ({**base, **settings})
+        return {**base, **surroundings()}
 
+    try:
+        if prepare:
+            build()
+            surroundings()
+        detail = simnpu.build_id()
+    except (BuildError, SettingError) as error:
+        raise Unavailable(f"the simulated NPU cannot be used: {error}") from None
     return Device(
         name="sim",
-        detail=simnpu.build_id(),
-        count=int(count),
+        detail=detail,
+        count=int(settings.get("SIMNPU_DEVICES") or 2),
         abilities=frozenset({"ops", "graph", "hccl"}),
         environ=environ,
         calls="simnpu.calls",
