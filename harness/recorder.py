@@ -3,6 +3,7 @@ package can tidy up sys.modules; an audit hook it cannot remove."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import CodeType, FrameType
 
@@ -43,7 +44,7 @@ anonymous: list[tuple[CodeType, Origin]] = []
 """Bodies executed from text without a file (exec of a string): comparable only by their code."""
 
 _installed = False
-_THIS = __file__
+_PLUMBING = (__file__, importlib.__file__)
 
 
 def install() -> None:
@@ -86,7 +87,7 @@ def _origin(start: FrameType | None) -> Origin:
     while frame is not None:
         code = frame.f_code
         file = code.co_filename
-        if file[:18] != "<frozen importlib." and file != _THIS:
+        if file[:18] != "<frozen importlib." and file not in _PLUMBING:
             function = code.co_name
             frames.append((file, frame.f_lineno, function))
             if function == "<module>":

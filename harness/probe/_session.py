@@ -132,9 +132,10 @@ class HandSession(Session):
             print(f"ok    {entry['message']}" if entry["ok"] else f"FAIL  {describe(entry)}", flush=True)
         elif kind == "note":
             print(f"note  {entry['key']} = {entry['value']!r}", flush=True)
-        elif kind == "unsupported":
-            self._ended = True
-            print(f"unsupported: {entry['reason']}", flush=True)
+
+    def unsupported(self, reason: str) -> None:
+        self._ended = True
+        sys.exit(f"unsupported: {reason}")
 
     def close(self) -> None:
         """At exit: a failed check that somebody swallowed, or no check at all, must still give exit code 1."""

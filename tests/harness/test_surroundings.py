@@ -1,0 +1,163 @@
+"""What surrounds a point: the environment by allow-list, subjects and devices with a remedy when they are not there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fakes import CASES, compose, faux_device, point
+
+from harness import devices, environment, header, subjects
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> subjects.Installed:
+    return subjects.find("stock", compose("honest", tmp_path))
+
+
+def test_the_environment_is_an_allow_list(
+    installed: subjects.Installed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("PYTHONPATH", "LD_PRELOAD", "HTTPS_PROXY", "SIMNPU_FAULT", "TORCH_LOGS", "ASCEND_RT_VISIBLE_DEVICES"):
+        monkeypatch.setenv(name, "from the shell")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    made = environment.make(point("behaviour/ends.py", how="well"), installed, faux_device(), tmp_path)
+    assert "from the shell" not in made.values()
+    assert (made["LC_ALL"], made["OPENBLAS_CORETYPE"], made["OMP_NUM_THREADS"]) == ("C.UTF-8", "Haswell", "1")
+    assert made["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "0"
+    assert json.loads(made["HARNESS_POINT"]) == {"how": "well"}
+    inside = {name for name, value in made.items() if value.startswith(f"{tmp_path}/")}
+    assert inside == {*environment.PRIVATE, "PYTHONPATH"}
+
+
+def test_threads_are_the_users_choice(
+    installed: subjects.Installed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    made = environment.make(point("import/lazy.py"), installed, faux_device(), tmp_path)
+    assert made["OMP_NUM_THREADS"] == "4"
+
+
+def test_scratch_goes_even_if_made_read_only() -> None:
+    with environment.scratch() as root:
+        locked = root / "home" / "locked"
+        locked.mkdir()
+        (locked / "file").write_text("x")
+        locked.chmod(0o500)
+    assert not root.exists()
+
+
+def test_a_subject_is_found_by_metadata_and_files(installed: subjects.Installed) -> None:
+    assert (installed.release, installed.torch_npu, installed.torch) == ("2.99.0", "2.99.0", "2.99.0+faux")
+    assert str(installed.files["torch_npu"]).endswith("honest/torch_npu/__init__.py")
+    assert installed.has("torch")
+    assert not installed.has("nonesuch")
+    assert not installed.has("torch_npu.dynamo.torchair")
+
+
+@pytest.mark.parametrize(
+    ("version", "release"), [("2.7.1.post1", "2.7.1"), ("2.13.0+gitabc", "2.13.0"), ("2.14.0rc1", "2.14.0")]
+)
+def test_the_release_is_the_plain_version(tmp_path: Path, version: str, release: str) -> None:
+    place = compose("honest", tmp_path)
+    metadata = place / "torch_npu-2.99.0.dist-info/METADATA"
+    metadata.write_text(metadata.read_text().replace("2.99.0", version))
+    assert subjects.find("stock", place).release == release
+
+
+def test_the_reference_needs_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = compose("honest", tmp_path)
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(subjects.Unavailable, match=r"needs the module torch_npu_lazy, which is not installed; install"):
+        subjects.find("reference", place)
+    (place / "torch_npu_lazy.py").write_text("")
+    assert subjects.find("reference", place).subject.preamble == "torch_npu_lazy"
+
+
+def test_a_missing_package_has_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(subjects.Unavailable, match=r"torch_npu is not installed for .*; run `make setup`"):
+        subjects.find("stock", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("reported", "text"),
+    [
+        ({}, None),
+        ({"torch": {"version": "2.99.0+faux", "file": None}}, None),
+        ({"torch": {"version": "2.99.0", "file": None}}, None),
+        ({"torch": {"version": "2.99.0+other", "file": None}}, "loaded torch 2.99.0+other"),
+        ({"torch_npu": {"version": "2.99.0+git1", "file": None}}, None),
+        ({"torch_npu": {"version": None, "file": None}}, "loaded torch_npu None"),
+        ({"torch_npu_lazy": {"version": "1", "file": None}}, "torch_npu_lazy is active in this environment"),
+    ],
+)
+def test_a_lie_about_the_version_is_seen(installed: subjects.Installed, reported: dict, text: str | None) -> None:
+    found = subjects.contradiction(installed, reported)
+    assert found is None if text is None else text in str(found)
+
+
+def test_a_device_is_chosen_by_what_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(devices.DEVICES, "sim", faux_device)
+    monkeypatch.setenv("ASCEND_HOME_PATH", str(tmp_path))
+    (tmp_path / "version.cfg").write_text("runtime_running_version=[8.0.RC2:8.0.RC2.alpha001]\n")
+    assert devices.find(None).name == "faux"
+    monkeypatch.setattr(devices, "_nodes", lambda: [Path("/dev/davinci0"), Path("/dev/davinci1")])
+    found = devices.find(None)
+    assert (found.name, found.count, found.detail) == ("npu", 2, "CANN 8.0.RC2")
+    assert devices.find("sim").name == "faux"
+    monkeypatch.delenv("ASCEND_HOME_PATH")
+    monkeypatch.delenv("ASCEND_TOOLKIT_HOME", raising=False)
+    assert devices.find(None).name == "faux"
+    with pytest.raises(subjects.Unavailable, match=r"no CANN found; source its set_env\.sh"):
+        devices.find("npu")
+
+
+@pytest.mark.parametrize(
+    ("need", "reason"),
+    [
+        ("ops", None),
+        ("kernels", "device faux has none"),
+        ("devices>=2", None),
+        ("devices>=3", "faux has 2"),
+        ("python>=3.10", None),
+        ("python>=4.0", "this is 3."),
+        ("torch>=2.9", None),
+        ("torch>=3", "this is 2.99.0+faux"),
+        ("torchair", "ships no torchair"),
+    ],
+)
+def test_needs(installed: subjects.Installed, need: str, reason: str | None) -> None:
+    found = devices.missing(need, faux_device(), installed)
+    assert found is None if reason is None else reason in str(found)
+
+
+def test_the_commands_explain_themselves(tmp_path: Path) -> None:
+    def harness(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "harness", *arguments]
+        root = Path(__file__).parent.parent.parent
+        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=60)
+
+    assert "python -m harness run cases/" in harness("--help").stdout
+    rules = harness("rules", "import", "--cases", str(CASES))
+    assert rules.stdout.endswith("3 rules, 7 points\n")
+    assert (rules.returncode, rules.stderr) == (0, "")
+    unknown = harness("rules", "imports", "--cases", str(CASES))
+    assert (unknown.returncode, unknown.stderr[:42]) == (2, "error: no rule starts with 'imports'; near")
+    for words, text in (
+        (["run", "cases/nonesuch.py"], "error: there is no file cases/nonesuch.py"),
+        (["run", str(CASES / "behaviour/ends.py")], "say which how: how=well how=fails"),
+        (["rules", "--cases", str(tmp_path / "none")], "error: there is no directory"),
+    ):
+        done = harness(*words)
+        assert done.returncode == 2
+        assert text in done.stderr
+
+
+def test_every_faux_case_has_a_good_header() -> None:
+    assert header.read_all(header.case_files(CASES))[1] == []
