@@ -1,0 +1,80 @@
+"""A public action that needs no compiler loads none.
+
+These are the things that programs which never compile do: save a tensor, open an autocast region, initialise a process group, import
+a neighbouring part of torch. On plain torch each leaves Dynamo and Inductor out; with torch_npu it must stay so.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/closure/2"
+# level = "must"
+# matrix = { action = [
+#   "import_export", "import_onnx", "import_fsdp", "import_optim", "import_checkpoint", "import_flex_attention",
+#   "import_symbolic_shapes", "import_dtensor", "autocast_region", "save_and_load", "vmap", "custom_op", "is_compiling",
+#   "mark_step", "star_import", "device_count", "process_group", "dir_torch_npu",
+# ] }
+# timeout = 60
+# releases = ">=2.7.1"
+# ///
+
+import io
+import os
+
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+
+from harness import probe
+
+import torch
+import torch_npu  # noqa: F401
+
+
+def autocast_region():
+    with torch.autocast("npu", dtype=torch.float16):
+        torch.ones(2) + 1
+
+
+def save_and_load():
+    file = io.BytesIO()
+    torch.save(torch.ones(2), file)
+    file.seek(0)
+    probe.close(torch.load(file), torch.ones(2), "the tensor that was saved")
+
+
+def custom_op():
+    def triple(x: torch.Tensor) -> torch.Tensor:
+        return x * 3
+
+    torch.library.custom_op("conformance::triple", triple, mutates_args=())  # calling it loads Dynamo on plain torch too
+
+
+def process_group():
+    torch.distributed.init_process_group("gloo", rank=0, world_size=1, store=torch.distributed.HashStore())
+    torch.distributed.destroy_process_group()
+
+actions = {
+    "import_export": "import torch.export",
+    "import_onnx": "import torch.onnx",
+    "import_fsdp": "import torch.distributed.fsdp",
+    "import_optim": "import torch.optim",
+    "import_checkpoint": "import torch.utils.checkpoint",
+    "import_flex_attention": "import torch.nn.attention.flex_attention",
+    "import_symbolic_shapes": "import torch.fx.experimental.symbolic_shapes",
+    "import_dtensor": "import torch.distributed.tensor",
+    "autocast_region": autocast_region,
+    "save_and_load": save_and_load,
+    "vmap": lambda: torch.vmap(torch.sin)(torch.ones(2, 2)),
+    "custom_op": custom_op,
+    "is_compiling": torch.compiler.is_compiling,
+    "mark_step": lambda: torch.compiler.npugraph_mark_step_begin(),
+    "star_import": "from torch_npu.npu import *",
+    "device_count": lambda: torch.npu.device_count(),
+    "process_group": process_group,
+    "dir_torch_npu": lambda: (dir(torch_npu), dir(torch.npu), dir(torch.compiler)),
+}
+action = actions[probe.param("action")]
+if callable(action):
+    action()
+else:
+    exec(action, {})
+probe.compilers_absent()
+probe.device_untouched()

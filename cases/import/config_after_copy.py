@@ -1,0 +1,59 @@
+"""Once get_config_copy has been called, the NPU keys are real entries: read, written, patched, saved and restored.
+
+Caches hash the configuration, workers get it pickled, and users compare copies. An entry that only shows in the copy would be
+lost on each of these ways.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/config/5"
+# level = "must"
+# matrix = { use = ["read", "assign", "patch", "save_and_load", "hash", "type", "portable"] }
+# timeout = 60
+# releases = ">=2.13"
+# ///
+
+from harness import probe
+
+import torch
+import torch_npu  # noqa: F401
+
+import torch._inductor.config as config
+
+copy = config.get_config_copy()
+probe.equal(
+    {key: copy.get(key, "missing") for key in sorted(copy) if key == "npu_backend" or "shape_handling" in key},
+    {
+        "enable_shape_handling": False,
+        "npu_backend": "default",
+        "shape_handling_configs": [],
+        "shape_handling_dict": None,
+    },
+    "NPU keys in the copy",
+)
+match probe.param("use"):
+    case "read":
+        probe.equal(config.npu_backend, "default", "npu_backend read as an attribute")
+    case "assign":
+        config.npu_backend = "mlir"
+        probe.equal(config.npu_backend, "mlir", "npu_backend after the assignment")
+        probe.equal(config.get_config_copy()["npu_backend"], "mlir", "npu_backend in the next copy")
+    case "patch":
+        with config.patch(npu_backend="dvm"):
+            probe.equal(config.npu_backend, "dvm", "npu_backend inside the patch")
+        probe.equal(config.npu_backend, "default", "npu_backend after the patch")
+    case "save_and_load":
+        config.npu_backend = "mlir"
+        saved = config.save_config()
+        config.npu_backend = "dvm"
+        config.load_config(saved)
+        probe.equal(config.npu_backend, "mlir", "npu_backend after loading the saved configuration")
+    case "hash":
+        before = config.get_hash()
+        config.npu_backend = "mlir"
+        probe.check(config.get_hash() != before, "the configuration's hash depends on npu_backend")
+    case "type":
+        probe.same(config.get_type("npu_backend"), str, "declared type of npu_backend")
+    case _:
+        probe.equal(config.save_config_portable().get("npu_backend"), "default", "npu_backend in the portable form")
+probe.modules.absent("torch_npu._inductor")

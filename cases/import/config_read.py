@@ -1,0 +1,46 @@
+"""The NPU keys of torch._inductor.config can be read, with their defaults, before anything is compiled.
+
+Scripts look at `torch._inductor.config.npu_backend` at the top, right after the imports; with eager releases that worked. A key
+that appears only after some other call makes the same line right or wrong by accident. Reading it loads no NPU Inductor.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/config/1"
+# level = "must"
+# matrix = { config_imported = ["after_torch_npu", "before_torch_npu"], key = [
+#   "npu_backend", "enable_shape_handling", "shape_handling_configs", "shape_handling_dict",
+# ] }
+# timeout = 60
+# releases = ">=2.13"
+# ///
+
+import os
+
+from harness import probe
+
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+
+import torch
+
+DEFAULTS = {
+    "npu_backend": "default",
+    "enable_shape_handling": False,
+    "shape_handling_configs": [],
+    "shape_handling_dict": None,
+}
+if probe.param("config_imported") == "before_torch_npu":
+    import torch._inductor.config
+import torch_npu  # noqa: F401
+
+import torch._inductor.config as config
+
+key = probe.param("key")
+try:
+    found = getattr(config, key)
+except AttributeError as error:
+    found = f"AttributeError: {error}"
+probe.equal(found, DEFAULTS[key], f"torch._inductor.config.{key} before any compile")
+probe.check(hasattr(config, key), f"hasattr(config, {key!r})")
+probe.modules.absent("torch_npu._inductor")
+probe.device_untouched()

@@ -1,0 +1,37 @@
+"""Reading an attribute of every module in sys.modules, with a default, never raises and never starts a compiler.
+
+Reloaders, test runners, profilers and pickle walk sys.modules like this. A stand-in that imports the real package when it is
+looked at turns the walk into a long import; one that raises something else than AttributeError breaks tools that
+have never heard of torch_npu. Plain torch passes this walk for every name.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/scan/1"
+# level = "must"
+# matrix = { attribute = [
+#   "__spec__", "__path__", "__file__", "__name__", "__loader__", "__package__", "__doc__", "__dict__", "__all__",
+#   "__warningregistry__", "__wrapped__", "x",
+# ] }
+# timeout = 60
+# releases = ">=2.7.1"
+# ///
+
+import sys
+
+from harness import probe
+
+import torch
+import torch_npu  # noqa: F401
+
+attribute = probe.param("attribute")
+raised = {}
+for name, module in list(sys.modules.items()):
+    try:
+        getattr(module, attribute, None)
+    except Exception as error:
+        raised[name] = f"{type(error).__name__}: {str(error)[:200]}"
+
+probe.equal(raised, {}, f"modules whose {attribute} cannot be read with a default")
+probe.compilers_absent()
+probe.device_untouched()

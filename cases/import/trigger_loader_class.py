@@ -1,0 +1,28 @@
+"""Once the trigger has fired, the module and its spec hold the real loader again.
+
+A loader is also recognised by its class: `isinstance(module.__loader__, SourceFileLoader)` is how tools tell a source
+module from a compiled or zipped one. A wrapper that stays behind for the life of the process answers no.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/trigger/4"
+# level = "should"
+# matrix = { place = ["module.__loader__", "module.__spec__.loader"] }
+# timeout = 60
+# releases = ">=2.7.1"
+# ///
+
+from importlib.machinery import PathFinder
+
+from harness import probe
+
+import torch
+import torch_npu  # noqa: F401
+
+import torch._dynamo
+
+in_module = probe.param("place") == "module.__loader__"
+loader = torch._dynamo.__loader__ if in_module else torch._dynamo.__spec__.loader
+plain = PathFinder.find_spec("torch._dynamo", torch.__path__).loader
+probe.same(type(loader), type(plain), f"class of {probe.param('place')} of Dynamo")

@@ -1,0 +1,39 @@
+"""Patches on the torch._dynamo package object are in force again after importlib.reload.
+
+A reload runs the package's body anew and so puts torch's own `optimize` back. With the trigger gone nobody replaces it, and
+backend "npu" is no longer prepared before the model runs: the user meets a late failure instead of an early one.
+Seen from outside: `torch._dynamo.optimize("npu")` fetches the backend from torchair, here a stand-in that counts.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/trigger/13"
+# level = "must"
+# matrix = { reloads = [0, 1, 2] }
+# timeout = 60
+# releases = ">=2.7.1, <2.15"           # from torch 2.15 on the backend carries a hook of its own
+# ///
+
+import importlib
+import sys
+from types import SimpleNamespace
+
+from harness import probe
+
+import torch
+import torch_npu  # noqa: F401
+
+import torch._dynamo
+
+fetched = []
+
+
+def get_npu_backend(compiler_config=None):
+    fetched.append(compiler_config)
+    return lambda graph, inputs: graph
+
+for _ in range(probe.param("reloads")):
+    importlib.reload(torch._dynamo)
+sys.modules["torchair"] = SimpleNamespace(get_npu_backend=get_npu_backend)
+torch._dynamo.optimize("npu")
+probe.equal(len(fetched), 1, "times that optimize('npu') fetched the backend ahead of the first run")

@@ -1,0 +1,55 @@
+"""Calling an Inductor wrapper with config_patches hands the patches, merged over its options, to Inductor's compile_fx.
+
+From torch 2.12 on the wrapper takes config_patches at the call: the ahead-of-time wrapper passes it always, regional compilation
+when a region asks for settings of its own. Inductor itself is replaced by a recorder here; NPU Inductor's loader by a stand-in.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/wrapper/2"
+# level = "must"
+# matrix = { wrapper = ["_TorchCompileInductorWrapper", "_TorchCompileAOTInductorWrapper"], patches = [
+#   "not_given", "none", "empty", "new_key", "same_key",
+# ] }
+# timeout = 60
+# releases = ">=2.12"
+# ///
+
+import sys
+import types
+
+from harness import probe
+
+import torch
+import torch_npu  # noqa: F401
+
+import torch._inductor.compile_fx
+
+given = {
+    "not_given": {},
+    "none": {"config_patches": None},
+    "empty": {"config_patches": {}},
+    "new_key": {"config_patches": {"max_autotune": True}},
+    "same_key": {"config_patches": {"epilogue_fusion": False}},
+}[probe.param("patches")]
+
+npu_inductor = types.ModuleType("torch_npu._inductor")
+npu_inductor._load_backend = lambda: None
+sys.modules["torch_npu._inductor"] = npu_inductor
+received = []
+
+
+def compile_fx(model, inputs, config_patches=None, **_):
+    received.append(config_patches)
+    return model
+
+
+torch._inductor.compile_fx.compile_fx = compile_fx
+wrapper = getattr(torch, probe.param("wrapper"))("default", {"epilogue_fusion": True}, None)
+model = torch.fx.symbolic_trace(torch.nn.Identity())
+expected = {**wrapper.config, **(given.get("config_patches") or {})}
+try:
+    wrapper(model, [torch.ones(1)], **given)
+except TypeError as error:
+    received.append(f"TypeError: {error}")
+probe.equal(received, [expected], "configuration with which compile_fx was called")

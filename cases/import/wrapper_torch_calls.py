@@ -1,0 +1,52 @@
+"""The ways in which torch itself calls the Inductor wrapper reach Inductor with the right settings.
+
+`torch.compile(options={"use_aoti": True})` and a compile with a region name go through the wrapper with arguments that a user
+never sees. They must arrive on a machine with an NPU as anywhere else. Inductor is replaced by a recorder that runs the graph.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/wrapper/4"
+# level = "must"
+# matrix = { way = ["plain", "options", "mode", "name", "use_aoti"] }
+# timeout = 60
+# releases = ">=2.13"
+# ///
+
+import sys
+import types
+
+from harness import probe
+
+import torch
+import torch_npu  # noqa: F401
+
+import torch._inductor.compile_fx
+
+npu_inductor = types.ModuleType("torch_npu._inductor")
+npu_inductor._load_backend = lambda: None
+sys.modules["torch_npu._inductor"] = npu_inductor
+received = []
+
+
+def compile_fx(model, inputs, config_patches=None, compile_region_name=None, **_):
+    received.append((config_patches, compile_region_name))
+    return model.forward
+
+
+torch._inductor.compile_fx.compile_fx = compile_fx
+arguments, expected = {
+    "plain": ({}, ({}, None)),
+    "options": ({"options": {"max_autotune": True}}, ({"max_autotune": True}, None)),
+    "mode": ({"mode": "max-autotune-no-cudagraphs"}, ({"max_autotune": True, "coordinate_descent_tuning": True}, None)),
+    "name": ({"name": "region"}, ({}, "region")),
+    "use_aoti": ({"options": {"use_aoti": True}}, ({"cpp_wrapper": True, "aot_inductor.package": True}, None)),
+}[probe.param("way")]
+
+x = torch.arange(3.0)
+try:
+    result = torch.compile(lambda x: x + 1, backend="inductor", **arguments)(x)
+except Exception as error:
+    probe.check(False, "the compiled function runs", error=f"{type(error).__name__}: {str(error)[:300]}")
+probe.close(result, x + 1, "the result")
+probe.equal(received, [expected], "settings and region name with which compile_fx was called")
