@@ -63,8 +63,14 @@ OPERATOR(FastGeluBackward, [](const Tensor& grad, const Tensor& self) {
     return aten::mul_Tensor::call(grad, aten::mul_Tensor::call(gate, aten::add_Scalar::call(slope, 1, 1)));
 })
 
-OPERATOR(PreluBackward, [](const Tensor& grad_output, const Tensor& self, const Tensor& weight) {
-    return aten::_prelu_kernel_backward::call(grad_output, self, weight);
+// The weight is one number or one for each channel (dimension 1).
+OPERATOR(PreluBackward, [](const Tensor& grad_output, const Tensor& self, const Tensor& weight, Out grad_input, Out grad_weight) {
+    std::vector<int64_t> shape(self.dim(), 1);
+    if (weight.numel() > 1) shape.at(1) = weight.numel();
+    const c10::SymIntArrayRef channels = c10::fromIntArrayRefSlow(shape);
+    auto [input, each] = aten::_prelu_kernel_backward::call(grad_output, self, aten::view::call(weight, channels));
+    grad_input = input;
+    grad_weight = aten::sum_to_size::call(each, channels).view_as(grad_weight.tensor());
 })
 
 // silu(a) * b for the two halves a, b of `self` along `dim`.

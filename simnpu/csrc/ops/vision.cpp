@@ -16,19 +16,20 @@ OPERATOR(Convolution, [](const Tensor& input, const Tensor& weight, std::optiona
                          c10::SymIntArrayRef output_padding, int64_t groups, Out out, int8_t) {
     out = aten::convolution::call(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
 })
+// The output of a gradient that is not wanted exists all the same.
 OPERATOR(ConvolutionBackward,
          [](const Tensor& grad_output, const Tensor& input, const Tensor& weight, at::OptionalSymIntArrayRef bias_sizes,
             c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
-            c10::SymIntArrayRef output_padding, int64_t groups, std::array<bool, 3> mask, int8_t) {
-             auto [input_grad, weight_grad, bias_grad] =
-                 aten::convolution_backward::call(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed,
-                                                  output_padding, groups, {mask[0], mask[1], false});
-             if (mask[2]) { // over all dimensions but the channel
-                 std::vector<int64_t> dims{0};
-                 for (int64_t i = 2; i < grad_output.dim(); ++i) dims.push_back(i);
-                 bias_grad = aten::sum_dim_IntList::call(grad_output, IntArrayRef(dims), false, {});
-             }
-             return std::tuple(input_grad, weight_grad, bias_grad);
+            c10::SymIntArrayRef output_padding, int64_t groups, std::array<bool, 3> mask, int8_t, Out grad_input, Out grad_weight,
+            Out grad_bias) {
+             auto grads = aten::convolution_backward::call(grad_output, input, weight, bias_sizes, stride, padding, dilation,
+                                                           transposed, output_padding, groups, {mask[0], mask[1], false});
+             if (mask[0]) grad_input = std::get<0>(grads);
+             if (mask[1]) grad_weight = std::get<1>(grads);
+             if (!mask[2]) return;
+             std::vector<int64_t> all_but_channel{0};
+             for (int64_t i = 2; i < grad_output.dim(); ++i) all_but_channel.push_back(i);
+             grad_bias = aten::sum_dim_IntList::call(grad_output, IntArrayRef(all_but_channel), false, {});
          })
 
 OPERATOR(AvgPool2d, [](const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, bool ceil, bool count_pad,
