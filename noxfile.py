@@ -43,4 +43,4 @@ def judge(session: nox.Session) -> None:
 def forked(session: nox.Session, pytest: str, plugins: str) -> None:
     """`pytest cases -n auto --forked` gives the same verdicts whatever the pytest and whoever owns the flag."""
     session.install("--quiet", "--editable", ".", f"pytest=={pytest}.*", *PLUGINS[plugins])
-    session.run("pytest", "tests/test_forked.py", "-q", *session.posargs)
+    session.run("pytest", "tests/harness/test_forked.py", "-q", *session.posargs)
