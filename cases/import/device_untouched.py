@@ -37,9 +37,6 @@ match action:
 
 starts_device = action in ("get_device_properties", "init")
 probe.same(torch.npu.is_initialized(), starts_device, "torch.npu.is_initialized()")
-if starts_device:
-    calls = probe.device_calls()
-    probe.check(any("SetDevice" in name for name in calls), "the runtime was told a device", calls=calls)
-else:
+if not starts_device:
     probe.device_untouched()
 probe.compilers_absent()

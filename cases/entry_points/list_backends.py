@@ -1,0 +1,36 @@
+"""torch.compiler.list_backends() names the three NPU backends and loads neither NPU Inductor nor the device.
+
+This is the one call by which a user asks what there is. Dynamo setup is done by it; the price of a kernel compiler is
+not due.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "entry_points/list/1"
+# level = "must"
+# matrix = { call = ["compiler", "compiler_all", "dynamo", "dynamo_all"] }
+# timeout = 60
+# releases = ">=2.7.1"
+# ///
+
+import torch
+import torch_npu.utils._dynamo as npu_dynamo
+from harness import probe
+
+probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, False, "Dynamo setup has run before the listing")
+match probe.param("call"):
+    case "compiler":
+        names = torch.compiler.list_backends()
+    case "compiler_all":
+        names = torch.compiler.list_backends(exclude_tags=None)
+    case "dynamo":
+        names = torch._dynamo.list_backends()
+    case "dynamo_all":
+        names = torch._dynamo.list_backends(exclude_tags=None)
+
+for name in ("npu", "npugraph_ex", "npugraphs", "inductor"):
+    probe.equal(names.count(name), 1, f"times that {name} is listed")
+probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run after the listing")
+probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run after the listing")
+probe.modules.absent("torch_npu._inductor", "triton", "torch_npu.npu._graph_tree", "torch_npu.dynamo.torchair")
+probe.device_untouched()

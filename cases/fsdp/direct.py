@@ -1,0 +1,39 @@
+"""`import torch_npu.distributed.fsdp` works as the first import, gives fully_shard, and applies the same patches.
+
+Model code names the NPU form directly. Like any sub-module it must import what it builds on, torch's FSDP, by itself.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "fsdp/direct/1"
+# level = "must"
+# matrix = { form = ["import", "from", "attribute"] }
+# timeout = 60
+# releases = ">=2.13"
+# ///
+
+from harness import probe
+
+match probe.param("form"):
+    case "import":
+        import torch_npu.distributed.fsdp
+
+        fully_shard = torch_npu.distributed.fsdp.fully_shard
+    case "from":
+        from torch_npu.distributed.fsdp import fully_shard
+    case "attribute":
+        import torch_npu
+
+        with_from = __import__("torch_npu.distributed.fsdp", fromlist=["fully_shard"])
+        probe.same(torch_npu.distributed.fsdp, with_from, "torch_npu.distributed.fsdp as an attribute")
+        fully_shard = with_from.fully_shard
+
+import torch_npu
+from torch.distributed.fsdp import sharded_grad_scaler
+
+probe.check(callable(fully_shard), "fully_shard is callable")
+probe.equal(fully_shard.__module__, "torch_npu.distributed.fsdp", "home of fully_shard")
+probe.same(sharded_grad_scaler.ShardedGradScaler, torch_npu._ShardedGradScaler, "ShardedGradScaler")
+probe.modules.present("torch.distributed.fsdp")
+probe.compilers_absent()
+probe.device_untouched()
