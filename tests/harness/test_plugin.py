@@ -21,8 +21,6 @@ from harness import devices, process
 from harness.__main__ import main
 from harness.runner import Runner
 
-REPOSITORY = Path(__file__).parent.parent.parent
-
 CONFTEST = f"""
 import sys
 
@@ -389,10 +387,3 @@ def test_a_killed_run_takes_the_case_along(suite: Callable[..., Suite]) -> None:
     running.kill()
     running.wait()
     assert psutil.wait_procs([child], timeout=30)[0] == [child]
-
-
-def test_forked_means_isolated(suite: Callable[..., Suite]) -> None:
-    honest = suite()
-    own = (REPOSITORY / "conftest.py").read_text()
-    (honest.path / "conftest.py").write_text(own + CONFTEST)
-    honest.apart("cases", "-n", "2", "--forked", "--rule", "import/lazy").assert_outcomes(passed=1)
