@@ -148,7 +148,7 @@ def _point(rule: dict[str, Any], point: dict[str, Any], *, unfold: bool) -> dict
     }
     texts = [
         ("First imported by", "\n".join(failure["import_stack"])),
-        ("Traceback", "\n".join(line.rstrip("\n") for line in failure["traceback"])),
+        ("Where it failed", "\n".join(line.rstrip("\n") for line in failure["traceback"])),
         ("Processes left behind", "\n".join(point["leaked"])),
         ("Stacks of all threads", point["stack_dump"] or ""),
         ("Standard error", point["stderr"]),
