@@ -1103,17 +1103,19 @@ FAMILIES: dict[str, Callable[[], None]] = {
 
 def main(report: str, *families: str) -> None:
     """Runs the cases of the named families (default: all); writes one JSON line each: what, ok, error, trace."""
-    for family in families or FAMILIES:
-        FAMILIES[family]()
     with Path(report).open("w", encoding="utf-8") as lines:
-        for case in CASES:
-            for dtype in case.dtypes:
-                record: dict[str, Any] = {"what": f"{case.name} [{str(dtype).removeprefix('torch.')}]", "ok": True}
-                try:
-                    run(case, dtype)
-                except Exception as error:  # the parent judges; a failing operator must not hide the next one
-                    record.update(ok=False, error=f"{type(error).__name__}: {error}", trace=traceback.format_exc())
-                print(json.dumps(record), file=lines, flush=True)
+        for family in families or FAMILIES:
+            CASES.clear()
+            FAMILIES[family]()
+            for case in CASES:
+                for dtype in case.dtypes:
+                    what = f"{case.name} [{str(dtype).removeprefix('torch.')}]"
+                    record: dict[str, Any] = {"family": family, "what": what, "ok": True}
+                    try:
+                        run(case, dtype)
+                    except Exception as error:  # the parent judges; a failing operator must not hide the next one
+                        record.update(ok=False, error=f"{type(error).__name__}: {error}", trace=traceback.format_exc())
+                    print(json.dumps(record), file=lines, flush=True)
 
 
 if __name__ == "__main__":
