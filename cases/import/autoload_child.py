@@ -1,8 +1,8 @@
 """A child process started after the imports sees the user's own TORCH_DEVICE_BACKEND_AUTOLOAD.
 
-Data loaders, compile workers and launchers inherit the environment. A "0" left behind means that their `import torch` brings no
-NPU, and the failure shows far away from its cause. Python's os.environ and the C environment that a child gets are
-two things; the child is the judge.
+Data loaders, compile workers and launchers inherit the environment. A "0" left behind means that their `import torch`
+brings no NPU, and the failure shows far away from its cause. Python's os.environ and the C environment that a child
+gets are two things; the child is the judge.
 """
 
 # /// script

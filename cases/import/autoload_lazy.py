@@ -1,7 +1,7 @@
-"""However autoload is set, and whichever of torch and torch_npu comes first, no compiler is loaded and the device stays untouched.
+"""However autoload is set, whichever of torch and torch_npu comes first: no compiler is loaded, no device touched.
 
-With autoload on, `import torch` alone brings torch_npu in from the inside of torch's own import; with it off the user does so
-himself. The two ways run the same code at different moments, and laziness must not depend on the moment.
+With autoload on, `import torch` alone brings torch_npu in from the inside of torch's own import; with it off the user
+does so himself. The two ways run the same code at different moments, and laziness must not depend on the moment.
 """
 
 # /// script

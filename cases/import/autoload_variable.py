@@ -1,7 +1,7 @@
 """After the imports TORCH_DEVICE_BACKEND_AUTOLOAD says what the user had said, "1" when he had said nothing.
 
-torch_npu switches torch's autoload off while it imports torch, to keep out of a circle. The variable belongs to the user and to
-every child process he starts: it has to come back, whichever of the two packages he imports first.
+torch_npu switches torch's autoload off while it imports torch, to keep out of a circle. The variable belongs to the
+user and to every child process he starts: it has to come back, whichever of the two packages he imports first.
 """
 
 # /// script

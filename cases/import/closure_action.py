@@ -1,7 +1,8 @@
 """A public action that needs no compiler loads none.
 
-These are the things that programs which never compile do: save a tensor, open an autocast region, initialise a process group, import
-a neighbouring part of torch. On plain torch each leaves Dynamo and Inductor out; with torch_npu it must stay so.
+These are the things that programs which never compile do: save a tensor, open an autocast region, initialise a
+process group, import a neighbouring part of torch. On plain torch each leaves Dynamo and Inductor out; with torch_npu
+it must stay so.
 """
 
 # /// script
@@ -25,7 +26,7 @@ os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 
 def autocast_region():
@@ -44,12 +45,14 @@ def custom_op():
     def triple(x: torch.Tensor) -> torch.Tensor:
         return x * 3
 
-    torch.library.custom_op("conformance::triple", triple, mutates_args=())  # calling it loads Dynamo on plain torch too
+    # Registration only: calling the operator loads Dynamo on plain torch, too.
+    torch.library.custom_op("conformance::triple", triple, mutates_args=())
 
 
 def process_group():
     torch.distributed.init_process_group("gloo", rank=0, world_size=1, store=torch.distributed.HashStore())
     torch.distributed.destroy_process_group()
+
 
 actions = {
     "import_export": "import torch.export",
@@ -65,9 +68,9 @@ actions = {
     "vmap": lambda: torch.vmap(torch.sin)(torch.ones(2, 2)),
     "custom_op": custom_op,
     "is_compiling": torch.compiler.is_compiling,
-    "mark_step": lambda: torch.compiler.npugraph_mark_step_begin(),
+    "mark_step": torch.compiler.npugraph_mark_step_begin,
     "star_import": "from torch_npu.npu import *",
-    "device_count": lambda: torch.npu.device_count(),
+    "device_count": torch.npu.device_count,
     "process_group": process_group,
     "dir_torch_npu": lambda: (dir(torch_npu), dir(torch.npu), dir(torch.compiler)),
 }

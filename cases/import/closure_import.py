@@ -1,8 +1,9 @@
 """The whole set of modules that `import torch_npu` loads contains no part of a compiler.
 
-Not the module named by the user but the last one in a chain of fifty imports is what makes a start slow: one annotation or one
-convenience re-export is enough to pull Dynamo in. So the judgement is over everything that was loaded, even if it was
-removed from sys.modules again. The size of the set and the CPU time are recorded, for comparison between releases.
+Not the module named by the user but the last one in a chain of fifty imports is what makes a start slow: one
+annotation or one convenience re-export is enough to pull Dynamo in. So the judgement is over everything that was
+loaded, even if it was removed from sys.modules again. The size of the set and the CPU time are recorded, for
+comparison between releases.
 """
 
 # /// script

@@ -1,7 +1,7 @@
 """Once get_config_copy has been called, the NPU keys are real entries: read, written, patched, saved and restored.
 
-Caches hash the configuration, workers get it pickled, and users compare copies. An entry that only shows in the copy would be
-lost on each of these ways.
+Caches hash the configuration, workers get it pickled, and users compare copies. An entry that only shows in the copy
+would be lost on each of these ways.
 """
 
 # /// script
@@ -16,7 +16,7 @@ lost on each of these ways.
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._inductor.config as config
 

@@ -1,7 +1,7 @@
 """An NPU key of torch._inductor.config can be assigned before anything is compiled, and reads back what was assigned.
 
-`torch._inductor.config.npu_backend = "mlir"` is how a program chooses the NPU's code generator for all its compiles. It must not
-depend on something having compiled before.
+`torch._inductor.config.npu_backend = "mlir"` is how a program chooses the NPU's code generator for all its compiles.
+It must not depend on something having compiled before.
 """
 
 # /// script
@@ -18,7 +18,7 @@ depend on something having compiled before.
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._inductor.config as config
 

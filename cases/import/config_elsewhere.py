@@ -1,7 +1,8 @@
 """No other configuration of torch gets NPU keys, and its copy is what it is without torch_npu.
 
-The NPU keys reach torch through a method that all configuration modules share. Dynamo's or autograd's configuration must come out
-of it unchanged: these copies are hashed into cache keys and sent to workers. The control is an interpreter without torch_npu.
+The NPU keys reach torch through a method that all configuration modules share. Dynamo's or autograd's configuration
+must come out of it unchanged: these copies are hashed into cache keys and sent to workers. The control is an
+interpreter without torch_npu.
 """
 
 # /// script
@@ -27,7 +28,7 @@ name = probe.param("module")
 plain = probe.python(CONTROL, name, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}).stdout.splitlines()[-1]
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._inductor.config
 

@@ -1,7 +1,7 @@
-"""torch.compile accepts each NPU key as an option before anything is compiled, in both spellings, and loads no NPU Inductor.
+"""torch.compile takes each NPU key as an option before any compile, in both spellings, and loads no NPU Inductor.
 
-Options are the per-function way to choose. Building the compiled function is cheap by contract: the code generator is loaded by
-the first call, since machines without a kernel compiler must be able to import a decorated library.
+Options are the per-function way to choose. Building the compiled function is cheap by contract: the code generator is
+loaded by the first call, since machines without a kernel compiler must be able to import a decorated library.
 """
 
 # /// script
@@ -18,7 +18,7 @@ the first call, since machines without a kernel compiler must be able to import 
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 VALUES = {
     "npu_backend": "default",

@@ -1,6 +1,7 @@
 """torch._inductor.config.patch takes NPU keys before anything is compiled, in every form, and restores them.
 
-patch is the scoped form of an assignment; test suites decorate functions with it at import time, when nothing has compiled yet.
+patch is the scoped form of an assignment; test suites decorate functions with it at import time, when nothing has
+compiled yet.
 """
 
 # /// script
@@ -17,7 +18,7 @@ patch is the scoped form of an assignment; test suites decorate functions with i
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._inductor.config as config
 

@@ -1,7 +1,8 @@
 """The NPU keys of torch._inductor.config can be read, with their defaults, before anything is compiled.
 
-Scripts look at `torch._inductor.config.npu_backend` at the top, right after the imports; with eager releases that worked. A key
-that appears only after some other call makes the same line right or wrong by accident. Reading it loads no NPU Inductor.
+Scripts look at `torch._inductor.config.npu_backend` at the top, right after the imports; with eager releases that
+worked. A key that appears only after some other call makes the same line right or wrong by accident. Reading it loads
+no NPU Inductor.
 """
 
 # /// script
@@ -31,7 +32,7 @@ DEFAULTS = {
 }
 if probe.param("config_imported") == "before_torch_npu":
     import torch._inductor.config
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._inductor.config as config
 

@@ -1,7 +1,7 @@
 """A key that does not exist is refused as plain torch refuses it.
 
-Making the NPU keys appear early must not be done by letting every name through: a misspelt key that is accepted in silence is a
-setting that never takes effect.
+Making the NPU keys appear early must not be done by letting every name through: a misspelt key that is accepted in
+silence is a setting that never takes effect.
 """
 
 # /// script
@@ -16,7 +16,7 @@ setting that never takes effect.
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._inductor.config as config
 

@@ -1,7 +1,7 @@
 """A compile or export function that was bound before torch_npu was imported works, with NPU setup in force.
 
-`from torch.export import export` at the top of a file runs before the backend is there when autoload is off. What the name
-then refers to must give right results and must have started the NPU's Dynamo setup, not NPU Inductor.
+`from torch.export import export` at the top of a file runs before the backend is there when autoload is off. What the
+name then refers to must give right results and must have started the NPU's Dynamo setup, not NPU Inductor.
 """
 
 # /// script
@@ -24,7 +24,7 @@ from torch import compile as bound_compile
 from torch.compiler import list_backends
 from torch.export import export
 
-import torch_npu  # noqa: F401
+import torch_npu
 from torch_npu.utils import _dynamo as npu_dynamo
 
 

@@ -1,7 +1,8 @@
 """What inspect, pickle and copy say about torch.compile is what they say without torch_npu.
 
-torch.compile is the function that users look up most. Its source, its documentation and its home must stay torch's own, and it
-must pickle by reference as any module-level function does. The control is a fresh interpreter without torch_npu.
+torch.compile is the function that users look up most. Its source, its documentation and its home must stay torch's
+own, and it must pickle by reference as any module-level function does. The control is a fresh interpreter without
+torch_npu.
 """
 
 # /// script
@@ -37,7 +38,6 @@ answers = {
 }
 print(json.dumps(answers[question]()))
 """
-
 
 
 def answer(with_npu):

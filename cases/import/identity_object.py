@@ -1,7 +1,7 @@
 """The public entry functions of torch are the same objects before `import torch_npu`, after it, and after Dynamo setup.
 
-Code keeps them: `from torch.export import export`, a decorator table, a pickled task, a mock. When the function object is
-exchanged, names bound earlier go past the NPU, and two parts of one program compile by different rules.
+Code keeps them: `from torch.export import export`, a decorator table, a pickled task, a mock. When the function
+object is exchanged, names bound earlier go past the NPU, and two parts of one program compile by different rules.
 """
 
 # /// script
@@ -40,7 +40,7 @@ def look_up(name):
 name, moment = probe.param("name"), probe.param("moment")
 before = look_up(name)
 
-import torch_npu  # noqa: F401
+import torch_npu
 
 if moment != "imported":
     import torch._dynamo

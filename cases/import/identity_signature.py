@@ -9,8 +9,8 @@ torch_npu.
 # rule = "import/identity/2"
 # level = "must"
 # matrix = { moment = ["imported", "dynamo_set_up"], name = [
-#   "compile", "export.export", "onnx.export", "_TorchCompileWrapper.__init__", "compiler.list_backends", "compiler.reset",
-#   "nn.Module.compile",
+#   "compile", "export.export", "onnx.export", "_TorchCompileWrapper.__init__",
+#   "compiler.list_backends", "compiler.reset", "nn.Module.compile",
 # ] }
 # timeout = 60
 # releases = ">=2.7.1"
@@ -32,7 +32,7 @@ plain = probe.python(CONTROL, name, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}).
 import torch
 import torch.export
 import torch.onnx
-import torch_npu  # noqa: F401
+import torch_npu
 
 if probe.param("moment") == "dynamo_set_up":
     import torch._dynamo

@@ -1,7 +1,7 @@
 """A walk over sys.modules leaves the stand-ins for torchair and npugraph_ex as they were.
 
-A stand-in that remembers the failure of a load which the walk itself set off raises at every later look, even from hasattr. What
-a tool has looked at by the way must not decide how the package behaves from then on.
+A stand-in that remembers the failure of a load which the walk itself set off raises at every later look, even from
+hasattr. What a tool has looked at by the way must not decide how the package behaves from then on.
 """
 
 # /// script
@@ -18,7 +18,7 @@ import sys
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 if probe.param("package") not in sys.modules:
     probe.unsupported(f"this torch_npu ships no {probe.param('package')}")

@@ -1,8 +1,8 @@
 """Reading an attribute of every module in sys.modules, with a default, never raises and never starts a compiler.
 
-Reloaders, test runners, profilers and pickle walk sys.modules like this. A stand-in that imports the real package when it is
-looked at turns the walk into a long import; one that raises something else than AttributeError breaks tools that
-have never heard of torch_npu. Plain torch passes this walk for every name.
+Reloaders, test runners, profilers and pickle walk sys.modules like this. A stand-in that imports the real package
+when it is looked at turns the walk into a long import; one that raises something else than AttributeError breaks
+tools that have never heard of torch_npu. Plain torch passes this walk for every name.
 """
 
 # /// script
@@ -22,15 +22,21 @@ import sys
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 attribute = probe.param("attribute")
 raised = {}
-for name, module in list(sys.modules.items()):
+
+
+def read(name, module):
     try:
         getattr(module, attribute, None)
     except Exception as error:
         raised[name] = f"{type(error).__name__}: {str(error)[:200]}"
+
+
+for item in list(sys.modules.items()):
+    read(*item)
 
 probe.equal(raised, {}, f"modules whose {attribute} cannot be read with a default")
 probe.compilers_absent()

@@ -1,7 +1,7 @@
 """When a finder has made the import of torch._dynamo fail and is gone, the next import works and NPU setup runs.
 
-A failed look-up must leave no trace: the trigger stays armed, in its place, and no half-made module remains. Otherwise one
-hiccup of an unrelated import hook costs the process its NPU support.
+A failed look-up must leave no trace: the trigger stays armed, in its place, and no half-made module remains.
+Otherwise one hiccup of an unrelated import hook costs the process its NPU support.
 """
 
 # /// script
@@ -20,16 +20,17 @@ from importlib.machinery import PathFinder
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 from torch_npu.utils import _dynamo as npu_dynamo
 
 Error = getattr(builtins, probe.param("error"))
 
 
 class Failing:
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name, *_):
         if name == "torch._dynamo":
             raise Error("not today")
+
 
 before = list(sys.meta_path)
 finder = Failing()

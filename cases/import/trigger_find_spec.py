@@ -1,7 +1,8 @@
 """Asking whether torch._dynamo exists changes nothing: no setup, no module, no move in sys.meta_path.
 
-`importlib.util.find_spec("torch._dynamo")` is how libraries test for a feature without paying for it. A trigger that runs the
-setup, or takes itself out of sys.meta_path and comes back elsewhere, makes a harmless question expensive or racy.
+`importlib.util.find_spec("torch._dynamo")` is how libraries test for a feature without paying for it. A trigger that
+runs the setup, or takes itself out of sys.meta_path and comes back elsewhere, makes a harmless question expensive or
+racy.
 """
 
 # /// script
@@ -20,7 +21,7 @@ import threading
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 from torch_npu.utils import _dynamo as npu_dynamo
 
 NAME = "torch._dynamo"
@@ -31,6 +32,7 @@ answers = []
 
 def ask():
     answers.append(importlib.util.find_spec(NAME))
+
 
 if how == "every_finder_by_hand":
     specs = [finder.find_spec(NAME, torch.__path__, None) for finder in finders]

@@ -1,8 +1,9 @@
 """A finder put in front of the trigger cannot keep NPU setup away from a capture.
 
-A tool that inserts its finder at the head of sys.meta_path after `import torch_npu` and serves torch._dynamo itself hides the
-import from the trigger. Then a second line of defence has to run the setup before anything is captured, whichever way
-the user takes. Otherwise NPU streams, autocast and device constants are traced by unpatched rules, silently.
+A tool that inserts its finder at the head of sys.meta_path after `import torch_npu` and serves torch._dynamo itself
+hides the import from the trigger. Then a second line of defence has to run the setup before anything is captured,
+whichever way the user takes. Otherwise NPU streams, autocast and device constants are traced by unpatched rules,
+silently.
 """
 
 # /// script
@@ -21,13 +22,14 @@ from types import SimpleNamespace
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 from torch_npu.utils import _dynamo as npu_dynamo
 
 
 class FrontFinder:
     def find_spec(self, name, path=None, target=None):
         return PathFinder.find_spec(name, path, target) if name == "torch._dynamo" else None
+
 
 sys.meta_path.insert(0, FrontFinder())
 import torch._dynamo
@@ -37,12 +39,14 @@ class AddOne(torch.nn.Module):
     def forward(self, x):
         return x + 1
 
+
 had_run_at_capture = []
 
 
-def callable_backend(graph, inputs):
+def callable_backend(graph, _inputs):
     had_run_at_capture.append(npu_dynamo._lazy_dynamo_setup.has_run)
     return graph.forward
+
 
 x = torch.ones(3)
 match probe.param("way"):
@@ -51,7 +55,7 @@ match probe.param("way"):
     case "backend_npu":
         graph = torch.fx.symbolic_trace(AddOne())
         backend = torch._dynamo.lookup_backend("npu")
-        sys.modules["torchair"] = SimpleNamespace(get_npu_backend=lambda compiler_config: lambda graph, inputs: graph)
+        sys.modules["torchair"] = SimpleNamespace(get_npu_backend=lambda **_: lambda graph, *_: graph)
         backend(graph, [x])
     case "export":
         torch.export.export(AddOne(), (x,))

@@ -1,7 +1,7 @@
 """NPU setup runs inside the import of torch._dynamo also when another importer serves the module.
 
-A finder that was in sys.meta_path when torch_npu was imported must not switch the trigger off: without the setup Dynamo knows no
-device npu, and the user sees wrong graphs instead of an import error.
+A finder that was in sys.meta_path when torch_npu was imported must not switch the trigger off: without the setup
+Dynamo knows no device npu, and the user sees wrong graphs instead of an import error.
 """
 
 # /// script
@@ -22,7 +22,7 @@ os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 from harness import probe
 
-import torch  # noqa: F401
+import torch
 
 NAME = "torch._dynamo"
 
@@ -44,9 +44,10 @@ class Finder:
         spec.loader = Loader(name, spec.origin)
         return spec
 
+
 if probe.param("position") == "front_before_torch_npu":
     sys.meta_path.insert(0, Finder())
-import torch_npu  # noqa: F401
+import torch_npu
 
 if probe.param("position") == "behind":
     sys.meta_path.insert(sys.meta_path.index(PathFinder), Finder())
@@ -54,7 +55,9 @@ if probe.param("position") == "behind":
 import torch._dynamo
 from torch_npu.utils import _dynamo as npu_dynamo
 
-probe.equal(isinstance(torch._dynamo, OwnModule), probe.param("create") == "own_module", "the loader's module is in use")
+probe.equal(
+    isinstance(torch._dynamo, OwnModule), probe.param("create") == "own_module", "the loader's module is in use"
+)
 probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "NPU setup has run when the import statement returns")
 probe.check(
     torch._dynamo.device_interface.get_interface_for_device("npu") is not None,

@@ -1,7 +1,7 @@
 """When Dynamo came in with torch, before torch_npu, its setup runs inside `import torch_npu`.
 
-The user's first import may be a library that needs only torch._dynamo.config. There is no later import of Dynamo to wait for
-then, so waiting for one would leave NPU tensors unpatched for ever.
+The user's first import may be a library that needs only torch._dynamo.config. There is no later import of Dynamo to
+wait for then, so waiting for one would leave NPU tensors unpatched for ever.
 """
 
 # /// script

@@ -1,9 +1,9 @@
 """The loader of torch._dynamo gives to every question the answer that the loader of a plain import gives.
 
-torch_npu hooks the first import of Dynamo by putting a loader of its own around the real one. Debuggers, packers, coverage
-tools and `python -m` ask a module's loader for its source, code and file. A wrapper that knows only create_module and
-exec_module breaks all of them, and only for Dynamo, and only when torch_npu is installed.
-The control is Python's own path finder, asked in the same process: its loader is the one that a plain import uses.
+torch_npu hooks the first import of Dynamo by putting a loader of its own around the real one. Debuggers, packers,
+coverage tools and `python -m` ask a module's loader for its source, code and file. A wrapper that knows only
+create_module and exec_module breaks all of them, and only for Dynamo, and only when torch_npu is installed. The
+control is Python's own path finder, asked in the same process: its loader is the one that a plain import uses.
 """
 
 # /// script
@@ -35,7 +35,7 @@ QUESTIONS = {
 }
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 imported = probe.param("moment") == "imported"
 if imported:

@@ -18,7 +18,7 @@ from importlib.machinery import PathFinder
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._dynamo
 

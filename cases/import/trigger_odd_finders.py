@@ -1,8 +1,8 @@
 """An odd finder in sys.meta_path has the effect on `import torch._dynamo` that it has without torch_npu.
 
-Some finders predate find_spec, some raise, some look other names up while they answer. Whatever Python makes of them, the
-trigger must not turn it into another error, swallow it, or recurse. The control is a fresh interpreter in which torch_npu is
-not imported.
+Some finders predate find_spec, some raise, some look other names up while they answer. Whatever Python makes of them,
+the trigger must not turn it into another error, swallow it, or recurse. The control is a fresh interpreter in which
+torch_npu is not imported.
 """
 
 # /// script
@@ -18,7 +18,7 @@ not imported.
 
 from harness import probe
 
-SCRIPT = '''
+SCRIPT = """
 import os, sys, warnings
 warnings.simplefilter("ignore")
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
@@ -57,7 +57,7 @@ else:
     print("outcome:", torch._dynamo.__name__, "imported")
 if with_npu == "yes" and "torch._dynamo" in sys.modules:
     print("setup:", torch_npu.utils._dynamo._lazy_dynamo_setup.has_run)
-'''
+"""
 
 kind, place = probe.param("finder"), probe.param("place")
 plain = probe.python(SCRIPT, kind, place, "no").stdout.splitlines()

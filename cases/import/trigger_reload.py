@@ -1,7 +1,7 @@
 """importlib.reload(torch._dynamo) after the trigger has fired gives the same, working module.
 
-Notebooks reload packages by habit. The module keeps its identity, and compiling with it works afterwards, as it does in plain
-torch.
+Notebooks reload packages by habit. The module keeps its identity, and compiling with it works afterwards, as it does
+in plain torch.
 """
 
 # /// script
@@ -18,7 +18,7 @@ import importlib
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._dynamo
 
@@ -26,14 +26,19 @@ import torch._dynamo
 def double(x):
     return x * 2
 
+
 if probe.param("used_before"):
-    probe.equal(torch.compile(double, backend="eager")(torch.ones(3)).tolist(), [2.0] * 3, "a compiled function, before")
+    probe.equal(
+        torch.compile(double, backend="eager")(torch.ones(3)).tolist(), [2.0] * 3, "a compiled function, before"
+    )
 
 module = torch._dynamo
 for _ in range(probe.param("times")):
     probe.same(importlib.reload(torch._dynamo), module, "what reload returns")
 torch._dynamo.reset()
-probe.equal(torch.compile(double, backend="eager")(torch.ones(3)).tolist(), [2.0] * 3, "a compiled function, after reload")
+probe.equal(
+    torch.compile(double, backend="eager")(torch.ones(3)).tolist(), [2.0] * 3, "a compiled function, after reload"
+)
 probe.equal(
     torch._dynamo.device_interface.get_interface_for_device("npu").device_count(),
     torch.npu.device_count(),

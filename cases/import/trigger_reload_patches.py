@@ -1,8 +1,9 @@
 """Patches on the torch._dynamo package object are in force again after importlib.reload.
 
-A reload runs the package's body anew and so puts torch's own `optimize` back. With the trigger gone nobody replaces it, and
-backend "npu" is no longer prepared before the model runs: the user meets a late failure instead of an early one.
-Seen from outside: `torch._dynamo.optimize("npu")` fetches the backend from torchair, here a stand-in that counts.
+A reload runs the package's body anew and so puts torch's own `optimize` back. With the trigger gone nobody replaces
+it, and backend "npu" is no longer prepared before the model runs: the user meets a late failure instead of an early
+one. Seen from outside: `torch._dynamo.optimize("npu")` fetches the backend from torchair, here a stand-in that
+counts.
 """
 
 # /// script
@@ -21,7 +22,7 @@ from types import SimpleNamespace
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._dynamo
 
@@ -30,7 +31,8 @@ fetched = []
 
 def get_npu_backend(compiler_config=None):
     fetched.append(compiler_config)
-    return lambda graph, inputs: graph
+    return lambda graph, *_: graph
+
 
 for _ in range(probe.param("reloads")):
     importlib.reload(torch._dynamo)

@@ -1,7 +1,7 @@
 """Files inside the torch._dynamo package can be reached through the standard library after a lazy import.
 
-importlib.resources, pkgutil and inspect go through the loader. A loader that hides the real one makes the package look
-empty: data files vanish for tools that bundle or document torch, without any error that points to torch_npu.
+importlib.resources, pkgutil and inspect go through the loader. A loader that hides the real one makes the package
+look empty: data files vanish for tools that bundle or document torch, without any error that points to torch_npu.
 """
 
 # /// script
@@ -24,7 +24,7 @@ from pathlib import Path
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._dynamo
 
@@ -44,6 +44,7 @@ def by_listing():
 
 def by_reading():
     return len(importlib.resources.files(NAME).joinpath("__init__.py").read_text())
+
 
 lookups = {
     "pkgutil.get_data": (by_pkgutil, len(source)),

@@ -1,7 +1,8 @@
 """Every way of importing torch._dynamo, or a part of it, fires the trigger before the import returns.
 
-Nobody imports Dynamo by one agreed statement: libraries import a sub-module, `torch` itself resolves the attribute lazily, and
-building an optimizer pulls it in. NPU setup is complete after each of them; NPU Inductor and the device stay untouched.
+Nobody imports Dynamo by one agreed statement: libraries import a sub-module, `torch` itself resolves the attribute
+lazily, and building an optimizer pulls it in. NPU setup is complete after each of them; NPU Inductor and the device
+stay untouched.
 """
 
 # /// script
@@ -9,8 +10,9 @@ building an optimizer pulls it in. NPU setup is complete after each of them; NPU
 # rule = "import/trigger/14"
 # level = "must"
 # matrix = { route = [
-#   "import", "from_torch", "import_config", "from_dynamo", "import_registry", "import_device_interface", "import_inductor",
-#   "import_module", "dunder_import", "attribute", "list_backends", "compiler_reset", "compiler_disable", "optimizer",
+#   "import", "from_torch", "import_config", "from_dynamo", "import_registry", "import_device_interface",
+#   "import_inductor", "import_module", "dunder_import", "attribute", "list_backends", "compiler_reset",
+#   "compiler_disable", "optimizer",
 # ] }
 # timeout = 60
 # releases = ">=2.7.1"

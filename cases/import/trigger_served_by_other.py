@@ -1,8 +1,8 @@
 """Another importer in sys.meta_path still decides where torch._dynamo comes from.
 
-Coverage tools, frozen applications and type checkers install finders of their own. The trigger watches Dynamo's import; it must
-ask those finders just as Python would (once, with the package's search path and no target) and take the module they give,
-whether the finder was there before torch_npu or came later.
+Coverage tools, frozen applications and type checkers install finders of their own. The trigger watches Dynamo's
+import; it must ask those finders just as Python would (once, with the package's search path and no target) and take
+the module they give, whether the finder was there before torch_npu or came later.
 """
 
 # /// script
@@ -43,10 +43,11 @@ class Finder:
         spec.loader = MarkingLoader(name, spec.origin)
         return spec
 
+
 position = probe.param("position")
 if position == "front_before_torch_npu":
     sys.meta_path.insert(0, Finder())
-import torch_npu  # noqa: F401
+import torch_npu
 
 if position == "front_after_torch_npu":
     sys.meta_path.insert(0, Finder())

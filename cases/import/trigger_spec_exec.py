@@ -1,7 +1,7 @@
 """A spec found before the first import can be executed by the documented recipe, and NPU setup has then run.
 
-module_from_spec followed by exec_module is what lazy-import helpers and plugin loaders do. Going that way must give the
-same working Dynamo as the import statement, with the NPU patches in force.
+module_from_spec followed by exec_module is what lazy-import helpers and plugin loaders do. Going that way must give
+the same working Dynamo as the import statement, with the NPU patches in force.
 """
 
 # /// script
@@ -19,7 +19,7 @@ import sys
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 from torch_npu.utils import _dynamo as npu_dynamo
 
 NAME = "torch._dynamo"

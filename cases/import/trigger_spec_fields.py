@@ -1,7 +1,7 @@
 """The spec of torch._dynamo carries the same fields as after a plain import.
 
-Reloading, pickling by reference, freezing tools and `help()` read __spec__. A hook that builds a spec of its own must not
-lose the origin, the cache file or the search path of the package.
+Reloading, pickling by reference, freezing tools and `help()` read __spec__. A hook that builds a spec of its own must
+not lose the origin, the cache file or the search path of the package.
 """
 
 # /// script
@@ -18,7 +18,7 @@ from importlib.machinery import PathFinder
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._dynamo
 

@@ -1,7 +1,8 @@
 """Calling an Inductor wrapper with config_patches hands the patches, merged over its options, to Inductor's compile_fx.
 
-From torch 2.12 on the wrapper takes config_patches at the call: the ahead-of-time wrapper passes it always, regional compilation
-when a region asks for settings of its own. Inductor itself is replaced by a recorder here; NPU Inductor's loader by a stand-in.
+From torch 2.12 on the wrapper takes config_patches at the call: the ahead-of-time wrapper passes it always, regional
+compilation when a region asks for settings of its own. Inductor itself is replaced by a recorder here; NPU Inductor's
+loader by a stand-in.
 """
 
 # /// script
@@ -21,7 +22,7 @@ import types
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._inductor.compile_fx
 
@@ -39,7 +40,7 @@ sys.modules["torch_npu._inductor"] = npu_inductor
 received = []
 
 
-def compile_fx(model, inputs, config_patches=None, **_):
+def compile_fx(model, _inputs, config_patches=None, **_):
     received.append(config_patches)
     return model
 

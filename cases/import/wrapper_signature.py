@@ -1,8 +1,8 @@
 """The Inductor wrappers' methods accept every call that torch's own methods accept.
 
 torch builds and calls these wrappers itself, and each torch release adds an argument. A replacement that repeats the
-signature of last year's torch turns into a TypeError in the middle of a compile. The control lists torch's parameters in
-an interpreter without torch_npu; each of them is then offered by position and by name.
+signature of last year's torch turns into a TypeError in the middle of a compile. The control lists torch's parameters
+in an interpreter without torch_npu; each of them is then offered by position and by name.
 """
 
 # /// script
@@ -32,7 +32,7 @@ output = probe.python(CONTROL, wrapper, method, env={"TORCH_DEVICE_BACKEND_AUTOL
 parameters = json.loads(output.splitlines()[-1])
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 replaced = inspect.signature(getattr(getattr(torch, wrapper), method), follow_wrapped=False)
 by_position = [name for name, kind in parameters if kind == "POSITIONAL_OR_KEYWORD"]

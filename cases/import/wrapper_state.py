@@ -1,7 +1,7 @@
 """An Inductor wrapper carries the same attributes as without torch_npu, whether it was built, refused or compared.
 
-Wrappers are compared to decide whether a function must be compiled again, and copied into caches. Notes that the NPU's patches
-leave on the object would show up there. The control builds the same wrapper without torch_npu.
+Wrappers are compared to decide whether a function must be compiled again, and copied into caches. Notes that the
+NPU's patches leave on the object would show up there. The control builds the same wrapper without torch_npu.
 """
 
 # /// script

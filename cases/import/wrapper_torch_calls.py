@@ -1,7 +1,8 @@
 """The ways in which torch itself calls the Inductor wrapper reach Inductor with the right settings.
 
-`torch.compile(options={"use_aoti": True})` and a compile with a region name go through the wrapper with arguments that a user
-never sees. They must arrive on a machine with an NPU as anywhere else. Inductor is replaced by a recorder that runs the graph.
+`torch.compile(options={"use_aoti": True})` and a compile with a region name go through the wrapper with arguments
+that a user never sees. They must arrive on a machine with an NPU as anywhere else. Inductor is replaced by a recorder
+that runs the graph.
 """
 
 # /// script
@@ -19,7 +20,7 @@ import types
 from harness import probe
 
 import torch
-import torch_npu  # noqa: F401
+import torch_npu
 
 import torch._inductor.compile_fx
 
@@ -29,7 +30,7 @@ sys.modules["torch_npu._inductor"] = npu_inductor
 received = []
 
 
-def compile_fx(model, inputs, config_patches=None, compile_region_name=None, **_):
+def compile_fx(model, _inputs, config_patches=None, compile_region_name=None, **_):
     received.append((config_patches, compile_region_name))
     return model.forward
 

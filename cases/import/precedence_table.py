@@ -1,0 +1,72 @@
+"""A compile's code generator is the option's npu_backend, else the configuration's, else the environment's.
+
+Where none of them chooses it is "default". "", "default" and nothing at all mean "not chosen" for the option and the
+configuration: neither hides a choice that was made further down. Users set one of the three and forget about the
+others; a wrong order compiles with a generator that they did not ask for, and nothing says so. The choice is what
+TORCHINDUCTOR_NPU_BACKEND holds while Inductor runs. Inductor is replaced by a recorder and the NPU's loader by a
+stand-in, so no code generator needs to be installed. Each point tries all five settings of the environment.
+"""
+
+# /// script
+# [tool.conformance]
+# rule = "import/precedence/1"
+# level = "must"
+# matrix.option = ["unset", "empty", "default", "mlir", "dvm"]
+# matrix.config = ["unset", "empty", "default", "mlir", "dvm"]
+# timeout = 60
+# releases = ">=2.13"
+# ///
+
+import os
+import sys
+import types
+
+from harness import probe
+
+VARIABLE = "TORCHINDUCTOR_NPU_BACKEND"
+os.environ.pop(VARIABLE, None)
+
+import torch
+import torch_npu
+
+import torch._inductor.compile_fx
+import torch._inductor.config as config
+
+npu_inductor = types.ModuleType("torch_npu._inductor")
+npu_inductor._load_backend = lambda: None
+sys.modules["torch_npu._inductor"] = npu_inductor
+seen = []
+
+
+def compile_fx(model, _inputs, **_):
+    seen.append(os.environ.get(VARIABLE))
+    return model
+
+
+torch._inductor.compile_fx.compile_fx = compile_fx
+UNCHOSEN = ("unset", "empty", "default")
+
+
+def spell(value):
+    return "" if value == "empty" else value
+
+
+option, configured = probe.param("option"), probe.param("config")
+config.get_config_copy()  # from here on the NPU keys exist in every release
+if configured != "unset":
+    config.npu_backend = spell(configured)
+options = None if option == "unset" else {"npu_backend": spell(option)}
+model = torch.fx.symbolic_trace(torch.nn.Identity())
+
+for environment in ("unset", "empty", "default", "mlir", "dvm"):
+    os.environ.pop(VARIABLE, None)
+    if environment != "unset":
+        os.environ[VARIABLE] = spell(environment)
+    chosen = [source for source in (option, configured, environment) if source not in UNCHOSEN]
+    expected = chosen[0] if chosen else "default"
+
+    seen.clear()
+    torch._TorchCompileInductorWrapper("default", options, None)(model, [torch.ones(1)])
+    # An empty variable is not a choice either; what the loader makes of "" is the default generator.
+    found = ["default" if value == "" and environment == "empty" else value for value in seen]
+    probe.equal(found, [expected], f"code generator with {option=}, {configured=}, {environment=}")
