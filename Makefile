@@ -21,8 +21,8 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 10) <= v < (3, 14) else "error: Python 3.10 to 3.13 is needed, $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.11" % v)'
 	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing the project and its tools into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev --group runtime
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check 'pip>=25.1'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable . --group dev --group runtime
 	@touch $@
 
 setup: $(READY) ## make .venv with torch (CPU), torch_npu and the tools

@@ -6,6 +6,7 @@ Real pip installs tiny stand-in wheels into a real environment.
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import os
 import shutil
 import subprocess
@@ -59,10 +60,9 @@ class Machine:
         self.python = root / "env" / "bin" / "python"
         # The tool reads TOML with a package of the project's on Python 3.10.
         if sys.version_info < (3, 11):
-            import tomli
-
+            tomli = importlib.metadata.distribution("tomli").locate_file("tomli")
             purelib = next((root / "env" / "lib").glob("python*/site-packages"))
-            shutil.copytree(Path(tomli.__file__).parent, purelib / "tomli")
+            shutil.copytree(str(tomli), purelib / "tomli")
         self.releases(cpu_index=index(self.cpu_index))
 
     def releases(self, cpu_index: str) -> None:

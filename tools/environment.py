@@ -18,7 +18,7 @@ from pathlib import Path
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -142,10 +142,10 @@ def install_torch(release: Release, cpu_index: str) -> None:
     url, messages = offered_by_pip(release.cpu_torch)
     if url is not None:
         print(f"{release.cpu_torch}: from pip's own configuration ({url})", flush=True)
-        must(pip("install", "--quiet", release.cpu_torch), release.cpu_torch)
+        must(pip("install", "-qq", release.cpu_torch), release.cpu_torch)
     else:
         print(f"{release.cpu_torch}: pip's own configuration offers none, taking it from {cpu_index}", flush=True)
-        result = pip("install", "--quiet", "--extra-index-url", cpu_index, release.cpu_torch)
+        result = pip("install", "-qq", "--extra-index-url", cpu_index, release.cpu_torch)
         if result.returncode:
             print(messages, file=sys.stderr)
             raise Refusal(
@@ -162,7 +162,7 @@ def install_torch_npu(release: Release) -> None:
         print(f"torch_npu {release.torch_npu}: already there", flush=True)
         return
     print(f"torch_npu {release.torch_npu}: from the package index", flush=True)
-    must(pip("install", "--quiet", "--no-deps", f"torch-npu=={release.torch_npu}"), f"torch-npu {release.torch_npu}")
+    must(pip("install", "-qq", "--no-deps", f"torch-npu=={release.torch_npu}"), f"torch-npu {release.torch_npu}")
 
 
 def main(argv: list[str] | None = None) -> int:
