@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 import time
+import traceback
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -217,7 +218,11 @@ class PointItem(pytest.Item):
 
     def runtest(self) -> None:
         run = self.config.stash[RUN]
-        result = run.runner.run(self.point)
+        try:
+            result = run.runner.run(self.point)
+        except Exception:
+            # A point must not be missing from the report because the judge stumbled over it.
+            result = run.runner.broken(self.point, traceback.format_exc())
         entry = next((entry for entry in run.expected if entry.matches(self.point)), None)
         expectations.apply(result, entry)
         self.result = result
@@ -276,6 +281,11 @@ class _Gatherer:
         if text is not None:
             result = json.loads(text)
             self._run.results[result["id"]] = result
+        elif report.failed:
+            # Something else than the case failed: a fixture of a conftest, or a worker of xdist that died.
+            for point in (point for case in self._run.suite.cases for point in case.points()):
+                if report.nodeid.endswith(f"::{point.id}"):
+                    self._run.results[point.id] = self._run.runner.broken(point, str(report.longrepr))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -19,8 +19,8 @@ import psutil
 
 from .wire import MARKER
 
-ABORT_GRACE = 5.0  # seconds for the stack dump after SIGABRT
-LEAK_GRACE = 5.0  # seconds for helpers that end by themselves once their parent is gone
+ABORT_GRACE = 10.0  # seconds for the stack dump after SIGABRT
+LEAK_GRACE = 10.0  # seconds for helpers that end by themselves once their parent is gone
 SIZE_CHECK = 1.0  # seconds between looks at the size of the output files
 KILL_ROUNDS = 50
 

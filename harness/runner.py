@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +42,7 @@ class Runner:
             env = environment.make(point, self.installed, self.device, root)
             env[wire.RESULT_FD], env[wire.DUMP_FD] = str(result.fileno()), str(dump.fileno())
             ended = process.run(
-                [*self.interpreter(), str(CHILD), str(point.case.path.resolve()), *point.arguments],
+                [*subjects.interpreter(), str(CHILD), str(point.case.path.resolve()), *point.arguments],
                 env=env,
                 cwd=root / environment.WORK,
                 **streams,
@@ -62,10 +61,9 @@ class Runner:
             texts = {name: records.text(root / name) for name in ("dump", *(() if live else streams))}
         return self._result(point, verdict, ended, found, texts)
 
-    @staticmethod
-    def interpreter() -> list[str]:
-        """The command that starts an interpreter: no user site, and (-P) no script or working directory on sys.path."""
-        return [sys.executable, "-s", *(["-P"] if sys.version_info >= (3, 11) else [])]
+    def broken(self, point: Point, reason: str) -> dict[str, Any]:
+        """The result of a point that the harness itself could not run."""
+        return self._result(point, Verdict("harness-error", reason=reason), process.Ended(), records.Records())
 
     def lacking(self, case: Case) -> str | None:
         """Why the case cannot be judged here, or None."""

@@ -4,6 +4,8 @@ found out from installed metadata and file positions; torch is never imported he
 from __future__ import annotations
 
 import importlib.metadata
+import json
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,12 +71,13 @@ def find(name: str, path: Path | None = None) -> Installed:
     if path is not None and not path.is_dir():
         raise Unavailable(f"--subject-path {path} is no directory")
     first = [str(path.resolve())] if path else []
-    search = tuple(dict.fromkeys([*first, *(entry for entry in sys.path if entry)]))
+    search = tuple(dict.fromkeys([*first, *_search()]))
     versions = {package: _version(package, search) for package in ("torch_npu", "torch")}
     for package, version in versions.items():
         if version is None:
             raise Unavailable(
-                f"{package} is not installed for {sys.executable}; run `make setup`, or use --subject-path DIR"
+                f"{package} is not installed for {sys.executable} (PYTHONPATH and the user site do not count); "
+                "run `make setup`, or use --subject-path DIR"
             )
     torch_npu, torch = str(versions["torch_npu"]), str(versions["torch"])
     try:
@@ -97,6 +100,17 @@ def find(name: str, path: Path | None = None) -> Installed:
             f"subject {name!r} needs the module {subject.preamble}, which is not installed; {subject.remedy}"
         )
     return installed
+
+
+def interpreter() -> list[str]:
+    """The command that starts an interpreter: no user site, and (-P) no script or working directory on sys.path."""
+    return [sys.executable, "-s", *(["-P"] if sys.version_info >= (3, 11) else [])]
+
+
+def _search() -> list[str]:
+    """sys.path of a child. Asked of one: this process's own has PYTHONPATH, the user site and what pytest added."""
+    command = [*interpreter(), "-c", "import json, sys; print(json.dumps([entry for entry in sys.path if entry]))"]
+    return json.loads(subprocess.run(command, env={}, check=True, capture_output=True).stdout)
 
 
 def _version(package: str, search: Sequence[str]) -> str | None:

@@ -241,8 +241,9 @@ def test_each_point_is_one_process(suite: Callable[..., Suite], monkeypatch: pyt
 
     monkeypatch.setattr(process.subprocess, "Popen", counting)
     suite().run("cases").assert_outcomes(passed=11, failed=5, skipped=3)
-    assert len(started) == 18  # 19 points, of which one needs what is not there
-    assert all(command[-1] != "" and "child.py" in " ".join(command) for command in started)
+    cases = [command for command in started if "cases" in command[-2] + command[-1]]
+    assert len(cases) == 18  # 19 points, of which one needs what is not there
+    assert len(started) == 19  # and one interpreter was asked for its sys.path
 
 
 def test_certification_allows_no_gap(suite: Callable[..., Suite]) -> None:
@@ -387,3 +388,31 @@ def test_a_killed_run_takes_the_case_along(suite: Callable[..., Suite]) -> None:
     running.kill()
     running.wait()
     assert psutil.wait_procs([child], timeout=30)[0] == [child]
+
+
+def test_a_point_that_the_judge_stumbles_over_is_in_the_report(
+    suite: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: Any, **_options: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(process, "run", full)
+    honest = suite()
+    honest.run("cases", "--rule", "import/lazy").assert_outcomes(failed=1)
+    assert honest.outcomes() == {"import/lazy/1": "harness-error"}
+    assert "OSError: no space left" in honest.report()["rules"][0]["points"][0]["reason"]
+
+
+def test_a_worker_that_dies_takes_no_point_out_of_the_report(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    dying = """
+        import os
+
+        def pytest_runtest_setup(item):
+            if item.name == "import/lazy/1":
+                os._exit(1)
+    """
+    honest.pytester.makepyfile(dying=dying)
+    result = honest.apart("cases/import", "-n", "1", "-p", "dying")
+    assert result.ret != 0
+    assert honest.outcomes()["import/lazy/1"] == "harness-error"

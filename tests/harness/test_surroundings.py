@@ -72,7 +72,7 @@ def test_the_release_is_the_plain_version(tmp_path: Path, version: str, release:
 
 def test_the_reference_needs_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = compose("honest", tmp_path)
-    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.setattr(subjects, "_search", list)
     with pytest.raises(subjects.Unavailable, match=r"needs the module torch_npu_lazy, which is not installed; install"):
         subjects.find("reference", place)
     (place / "torch_npu_lazy.py").write_text("")
@@ -80,7 +80,7 @@ def test_the_reference_needs_its_module(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_missing_package_has_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.setattr(subjects, "_search", list)
     with pytest.raises(subjects.Unavailable, match=r"torch_npu is not installed for .*; run `make setup`"):
         subjects.find("stock", tmp_path)
 
