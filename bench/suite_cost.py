@@ -1,5 +1,5 @@
-"""What the judge costs: processor time per point beyond the case's own, as the difference between two runs of pytest on a
-case that does nothing, so that start-up cancels out. Needs neither torch nor a device."""
+"""What the judge costs: processor time per point beyond the case's own, as the difference between two runs of pytest
+on a case that does nothing, so that start-up cancels out. Needs neither torch nor a device."""
 
 from __future__ import annotations
 
