@@ -1,7 +1,7 @@
 """Calling an Inductor wrapper with config_patches hands the patches, merged over its options, to Inductor's compile_fx.
 
-From torch 2.12 on the wrapper takes config_patches at the call: the ahead-of-time wrapper passes it always, regional
-compilation when a region asks for settings of its own. Inductor itself is replaced by a recorder here; NPU Inductor's
+From torch 2.12 on the wrapper takes config_patches at the call: the ahead-of-time wrapper passes it always, other
+callers when they have settings for one graph only. Inductor itself is replaced by a recorder here; NPU Inductor's
 loader by a stand-in.
 """
 
