@@ -25,6 +25,7 @@ import simnpu
 VERSION = simnpu.version
 SOURCE = Path(__file__).parent / "csrc"
 RUNTIME_LIBRARY = "libsimnpu.so"
+CANN_HEADERS = "include/third_party/acl/inc"  # where every release of the wheel ships them
 JOBS = 2
 
 Progress = Callable[[str], None]
@@ -99,11 +100,11 @@ def find_compiler() -> tuple[str, str]:
 def find_cann_headers() -> Path:
     """CANN's header that the torch_npu wheel ships. Raises BuildError."""
     torch_npu, _ = find_package("torch_npu")
-    header = torch_npu / "include" / "acl" / "acl_rt.h"
+    header = torch_npu / CANN_HEADERS / "acl" / "acl_rt.h"
     if not header.is_file():
         raise BuildError(
-            f"{torch_npu} has no include/acl/acl_rt.h, so its CANN interface is unknown. Remedy: install torch_npu "
-            "from its released wheel; a source tree without built headers will not do."
+            f"{torch_npu} has no {CANN_HEADERS}/acl/acl_rt.h, so its CANN interface is unknown. Remedy: install "
+            "torch_npu from its released wheel; a source tree without built headers will not do."
         )
     return header
 
@@ -140,7 +141,7 @@ def find_tools() -> Tools:
 def source_hash() -> str:
     """Eight hex digits over every source file of the libraries."""
     digest = hashlib.sha256()
-    for path in sorted(p for p in SOURCE.rglob("*") if p.suffix in {".cpp", ".h", ".txt", ".inc", ".def"}):
+    for path in sorted(p for p in SOURCE.rglob("*") if p.suffix in {".cpp", ".h", ".txt", ".cmake", ".inc", ".def"}):
         if path.relative_to(SOURCE).parts[0] == "tests":
             continue
         digest.update(str(path.relative_to(SOURCE)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -184,19 +185,20 @@ def _locked(path: Path, progress: Progress) -> Iterator[None]:
 
 
 def _run(command: list[str], log: Path, progress: Progress) -> None:
-    with log.open("a") as file:
+    tail: list[str] = []
+    with (
+        log.open("a") as file,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process,
+    ):
         file.write("$ " + " ".join(command) + "\n")
-        file.flush()
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert process.stdout is not None
-        tail: list[str] = []
         for line in process.stdout:
             file.write(line)
             file.flush()
             tail = [*tail, line.rstrip()][-40:]
             if line.startswith("["):
                 progress(line.rstrip())
-        code = process.wait()
+    code = process.returncode
     if code != 0:
         shown = "\n".join(tail)
         raise BuildError(

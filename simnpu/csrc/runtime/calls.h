@@ -1,7 +1,7 @@
 // What the rest of the runtime tells call accounting.
 #pragma once
 
-#include <acl/acl_base.h>
+#include "simnpu/cann.h"
 
 namespace simnpu {
 

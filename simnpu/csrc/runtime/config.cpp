@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include <acl/acl_base.h>
+#include "simnpu/cann.h"
 
 #include <algorithm>
 #include <charconv>

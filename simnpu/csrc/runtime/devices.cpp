@@ -116,22 +116,34 @@ bool valid_device(const char* call, int64_t device) {
 
 namespace {
 
+// aclrtDevAttr by value: the names came one by one over the releases.
+enum DeviceAttribute {
+    kAiCpuAttribute = 1,
+    kAiCoreAttribute = 101,
+    kCubeAttribute = 102,
+    kVectorAttribute = 201,
+    kMemoryAttribute = 301,
+    kL2Attribute = 302,
+    kChipAttribute = 402,
+    kVirtualAttribute = 501,
+};
+
 bool device_info(aclrtDevAttr attr, int32_t device, int64_t& value) {
     switch (static_cast<int>(attr)) {
-    case ACL_DEV_ATTR_AICPU_CORE_NUM: value = kAiCpuCores; return true;
-    case ACL_DEV_ATTR_AICORE_CORE_NUM:
-    case ACL_DEV_ATTR_CUBE_CORE_NUM: value = kCubeCores; return true;
-    case ACL_DEV_ATTR_VECTOR_CORE_NUM: value = kVectorCores; return true;
-    case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE: value = static_cast<int64_t>(config().memory); return true;
-    case ACL_DEV_ATTR_L2_CACHE_SIZE: value = kL2Bytes; return true;
-    case 402: // physical chip
+    case kAiCpuAttribute: value = kAiCpuCores; return true;
+    case kAiCoreAttribute:
+    case kCubeAttribute: value = kCubeCores; return true;
+    case kVectorAttribute: value = kVectorCores; return true;
+    case kMemoryAttribute: value = static_cast<int64_t>(config().memory); return true;
+    case kL2Attribute: value = kL2Bytes; return true;
+    case kChipAttribute:
     {
         auto& all = machine();
         std::lock_guard lock(all.mutex);
         value = (all.frozen ? all.visible : visible_devices())[static_cast<size_t>(device)];
         return true;
     }
-    case 501: value = 0; return true; // no part of a divided device
+    case kVirtualAttribute: value = 0; return true; // no part of a divided device
     default: return false;
     }
 }
@@ -354,7 +366,7 @@ SIMNPU_EXPORT aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid* uuid) {
     if (!uuid) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDeviceGetUuid: the result pointer is null");
     if (!valid_device("aclrtDeviceGetUuid", deviceId)) return thread_errors().last;
     int64_t chip = 0;
-    device_info(static_cast<aclrtDevAttr>(402), deviceId, chip);
+    device_info(static_cast<aclrtDevAttr>(kChipAttribute), deviceId, chip);
     *uuid = {};
     std::memcpy(uuid->bytes, "simnpu-device-", 14);
     uuid->bytes[14] = static_cast<char>('0' + chip / 10);
@@ -400,7 +412,7 @@ SIMNPU_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, in
     if (!logicDevId) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetLogicDevIdByUserDevId: the result pointer is null");
     if (!valid_device("aclrtGetLogicDevIdByUserDevId", userDevid)) return thread_errors().last;
     int64_t chip = 0;
-    device_info(static_cast<aclrtDevAttr>(402), userDevid, chip);
+    device_info(static_cast<aclrtDevAttr>(kChipAttribute), userDevid, chip);
     *logicDevId = static_cast<int32_t>(chip);
     return ACL_SUCCESS;
 }
@@ -477,7 +489,7 @@ SIMNPU_EXPORT aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* ac
 SIMNPU_EXPORT aclError aclsysGetVersionStr(char* pkgName, char* versionStr) {
     SIMNPU_CALL("aclsysGetVersionStr", "package=%s", pkgName ? pkgName : "(null)");
     if (!pkgName || !versionStr) return fail(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionStr: a pointer is null");
-    std::strcpy(versionStr, "8.5.0");
+    std::strcpy(versionStr, kCannVersion);
     return ACL_SUCCESS;
 }
 

@@ -3,7 +3,7 @@
 
 #include "handles.h"
 
-#include <acl/acl_rt.h>
+#include "simnpu/cann.h"
 
 #include <array>
 #include <atomic>
@@ -15,6 +15,7 @@ struct Stream;
 
 // What every query about the hardware answers.
 constexpr const char* kSocName = "Ascend910B3";
+constexpr const char* kCannVersion = "8.5.0";
 constexpr int64_t kCubeCores = 24;
 constexpr int64_t kVectorCores = 48;
 constexpr int64_t kAiCpuCores = 6;

@@ -3,7 +3,7 @@
 #include "calls.h"
 #include "simnpu/core.h"
 
-#include <acl/acl_rt.h>
+#include "simnpu/cann.h"
 
 #include <cstdarg>
 #include <cstdio>
@@ -53,13 +53,17 @@ SIMNPU_EXPORT const char* aclGetRecentErrMsg() {
 SIMNPU_EXPORT aclError aclrtPeekAtLastError(aclrtLastErrLevel level) {
     SIMNPU_CALL_ALWAYS("aclrtPeekAtLastError", "level=%d", static_cast<int>(level));
     if (level != ACL_RT_THREAD_LEVEL) return fail(ACL_ERROR_INVALID_PARAM, "aclrtPeekAtLastError: unknown level %d", level);
-    return thread_errors().last;
+    const aclError last = thread_errors().last;
+    simnpu_call_.set_result(last);
+    return last;
 }
 
 SIMNPU_EXPORT aclError aclrtGetLastError(aclrtLastErrLevel level) {
     SIMNPU_CALL_ALWAYS("aclrtGetLastError", "level=%d", static_cast<int>(level));
     if (level != ACL_RT_THREAD_LEVEL) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetLastError: unknown level %d", level);
-    return std::exchange(thread_errors().last, ACL_SUCCESS);
+    const aclError last = std::exchange(thread_errors().last, ACL_SUCCESS);
+    simnpu_call_.set_result(last);
+    return last;
 }
 
 // Application logs of the wheel go nowhere: it has logs of its own.

@@ -1,7 +1,7 @@
 // Errors with their texts, per thread, and carried from a stream's worker to the thread that synchronizes.
 #pragma once
 
-#include <acl/acl_base.h>
+#include "simnpu/cann.h"
 
 #include <exception>
 #include <string>

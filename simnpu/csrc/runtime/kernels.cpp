@@ -2,7 +2,7 @@
 // each says by name that it does nothing.
 #include "simnpu/core.h"
 
-#include <acl/acl_rt.h>
+#include "simnpu/cann.h"
 
 using namespace simnpu;
 

@@ -206,14 +206,25 @@ aclError release(const char* call, void* p, MemoryKind kind) {
     return ACL_SUCCESS;
 }
 
-bool reads_device(aclrtMemcpyKind kind) {
-    return kind == ACL_MEMCPY_DEVICE_TO_HOST || kind == ACL_MEMCPY_DEVICE_TO_DEVICE || kind == ACL_MEMCPY_INNER_DEVICE_TO_DEVICE ||
-           kind == ACL_MEMCPY_INTER_DEVICE_TO_DEVICE;
+// aclrtMemcpyKind by value: the later names came over the releases.
+enum CopyKind : int {
+    kHostToHost,
+    kHostToDevice,
+    kDeviceToHost,
+    kDeviceToDevice,
+    kDefault,
+    kHostToBufferToDevice,
+    kInnerDeviceToDevice,
+    kInterDeviceToDevice,
+};
+
+bool reads_device(int kind) {
+    return kind == kDeviceToHost || kind == kDeviceToDevice || kind == kInnerDeviceToDevice || kind == kInterDeviceToDevice;
 }
 
-bool writes_device(aclrtMemcpyKind kind) {
-    return kind == ACL_MEMCPY_HOST_TO_DEVICE || kind == ACL_MEMCPY_DEVICE_TO_DEVICE || kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE ||
-           kind == ACL_MEMCPY_INNER_DEVICE_TO_DEVICE || kind == ACL_MEMCPY_INTER_DEVICE_TO_DEVICE;
+bool writes_device(int kind) {
+    return kind == kHostToDevice || kind == kDeviceToDevice || kind == kHostToBufferToDevice || kind == kInnerDeviceToDevice ||
+           kind == kInterDeviceToDevice;
 }
 
 // Host memory may be anybody's, but where the runtime knows the allocation the range must fit.
@@ -229,26 +240,25 @@ aclError check_host_range(const char* call, const char* what, const void* p, siz
     return ACL_SUCCESS;
 }
 
-aclError check_copy(const char* call, const void* dst, size_t room, const void* src, size_t bytes, aclrtMemcpyKind kind) {
-    if (static_cast<int>(kind) < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_INTER_DEVICE_TO_DEVICE)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown copy kind %d", call, static_cast<int>(kind));
+aclError check_copy(const char* call, const void* dst, size_t room, const void* src, size_t bytes, int kind) {
+    if (kind < kHostToHost || kind > kInterDeviceToDevice)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown copy kind %d", call, kind);
     if (bytes > room)
         return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %zu bytes do not fit the destination's %zu", call, bytes, room);
     if (bytes == 0) return ACL_SUCCESS;
-    const bool any = kind == ACL_MEMCPY_DEFAULT;
+    const bool any = kind == kDefault;
     if (auto result = writes_device(kind) ? check_device_range(call, "destination", dst, bytes)
                                           : check_host_range(call, "destination", dst, bytes, any))
         return result;
     return reads_device(kind) ? check_device_range(call, "source", src, bytes) : check_host_range(call, "source", src, bytes, any);
 }
 
-aclError copy_async(const char* call, void* dst, size_t room, const void* src, size_t bytes, aclrtMemcpyKind kind,
-                    aclrtStream handle) {
+aclError copy_async(const char* call, void* dst, size_t room, const void* src, size_t bytes, int kind, aclrtStream handle) {
     auto stream = find_stream(call, handle);
     if (!stream) return thread_errors().last;
     if (auto result = check_copy(call, dst, room, src, bytes, kind)) return result;
     std::shared_ptr<char[]> staged;
-    if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE && bytes > 0) {
+    if (kind == kHostToBufferToDevice && bytes > 0) {
         // This kind promises that the source may be reused at once.
         staged.reset(new char[bytes]);
         std::memcpy(staged.get(), src, bytes);
@@ -381,10 +391,14 @@ SIMNPU_EXPORT aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t v
     });
 }
 
+namespace {
+constexpr int kLastMemoryKind = 17; // ACL_MEM_P2P_HUGE1G
+}
+
 SIMNPU_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free_bytes, size_t* total) {
     SIMNPU_CALL("aclrtGetMemInfo", "attr=%d", static_cast<int>(attr));
     if (!free_bytes || !total) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetMemInfo: a result pointer is null");
-    if (static_cast<int>(attr) < ACL_DDR_MEM || attr > ACL_MEM_P2P_HUGE1G)
+    if (static_cast<int>(attr) < 0 || static_cast<int>(attr) > kLastMemoryKind)
         return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetMemInfo: unknown kind of memory %d", static_cast<int>(attr));
     auto context = current_context("aclrtGetMemInfo");
     if (!context) return thread_errors().last;
@@ -416,7 +430,7 @@ SIMNPU_EXPORT aclError aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** sr
     if (auto result = refuse_unsafe_during_capture("aclrtMemcpyBatch")) return result;
     return copy_batch("aclrtMemcpyBatch", dsts, destMaxs, srcs, sizes, numBatches, failIndex,
                       [](void* dst, size_t room, const void* src, size_t bytes) -> aclError {
-                          if (auto result = check_copy("aclrtMemcpyBatch", dst, room, src, bytes, ACL_MEMCPY_DEFAULT)) return result;
+                          if (auto result = check_copy("aclrtMemcpyBatch", dst, room, src, bytes, kDefault)) return result;
                           if (bytes > 0) std::memmove(dst, src, bytes);
                           return ACL_SUCCESS;
                       });
@@ -427,6 +441,6 @@ SIMNPU_EXPORT aclError aclrtMemcpyBatchAsync(void** dsts, size_t* destMaxs, void
     SIMNPU_CALL("aclrtMemcpyBatchAsync", "copies=%zu stream=%p", numBatches, stream);
     return copy_batch("aclrtMemcpyBatchAsync", dsts, destMaxs, srcs, sizes, numBatches, failIndex,
                       [stream](void* dst, size_t room, const void* src, size_t bytes) {
-                          return copy_async("aclrtMemcpyBatchAsync", dst, room, src, bytes, ACL_MEMCPY_DEFAULT, stream);
+                          return copy_async("aclrtMemcpyBatchAsync", dst, room, src, bytes, kDefault, stream);
                       });
 }

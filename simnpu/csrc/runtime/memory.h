@@ -1,7 +1,7 @@
 // Device memory (host memory with an owner, a size and a capacity), pinned and registered host memory.
 #pragma once
 
-#include <acl/acl_rt.h>
+#include "simnpu/cann.h"
 
 #include <cstddef>
 #include <cstdint>

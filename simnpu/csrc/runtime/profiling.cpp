@@ -1,7 +1,15 @@
 // The profiler's reporting calls. The wheel makes them whether a profiler runs or not; the simulator profiles nothing.
 #include "simnpu/core.h"
 
+#if __has_include(<profiling/aprof_pub.h>)
 #include <profiling/aprof_pub.h>
+#else // older wheels ship no profiler headers
+#include <cstddef>
+#include <cstdint>
+using ProfCommandHandle = int32_t (*)(uint32_t type, void* data, uint32_t length);
+using VOID_PTR = void*;
+struct MsprofApi;
+#endif
 
 #include <time.h>
 

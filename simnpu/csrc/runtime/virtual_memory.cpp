@@ -66,7 +66,6 @@ SIMNPU_EXPORT aclError aclrtReserveMemAddress(void** virPtr, size_t size, size_t
     SIMNPU_CALL("aclrtReserveMemAddress", "size=%zu alignment=%zu expect=%p flags=%llu", size, alignment, expectPtr,
                 static_cast<unsigned long long>(flags));
     if (!virPtr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtReserveMemAddress: a null pointer or 0 bytes");
-    if (!current_context("aclrtReserveMemAddress")) return thread_errors().last;
     // Over-reserve, then give back what lies outside the aligned range: device addresses are multiples of the granularity.
     const size_t whole = size + kGranularity;
     void* pages = ::mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

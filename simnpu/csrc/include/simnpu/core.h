@@ -2,7 +2,7 @@
 // queue work on a stream, report an error with its text, ask whether memory is the device's, account for each call.
 #pragma once
 
-#include <acl/acl_base.h>
+#include "simnpu/cann.h"
 
 #include <atomic>
 #include <cstddef>

@@ -1,0 +1,249 @@
+"""The command line and the build of the simulator."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import simnpu
+from simnpu import build, cli, settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "simnpu", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def libraries() -> Path:
+    return build.build()
+
+
+def test_run_ends_as_the_program_does():
+    done = command(
+        "run", "--devices", "3", "--", sys.executable, "-c", "import os; print(os.environ['SIMNPU_DEVICES']); exit(7)"
+    )
+    assert (done.returncode, done.stdout) == (7, "3\n")
+
+
+def test_run_passes_arguments_through_untouched():
+    done = command("run", "--", sys.executable, "-c", "import sys; print(sys.argv[1:])", "--devices", "9", "--", "-x")
+    assert done.stdout == "['--devices', '9', '--', '-x']\n"
+
+
+def test_run_makes_the_libraries_load(libraries: Path):
+    code = (
+        "import ctypes; ctypes.CDLL('libascendcl.so')\n"
+        "print(next(line.split()[-1] for line in open('/proc/self/maps') if 'libsimnpu' in line))"
+    )
+    done = command("run", "--", sys.executable, "-c", code)
+    assert done.stdout.strip() == str((libraries / "libsimnpu.so").resolve())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run"], "no program given"),
+        (["run", "--devices", "99", "--", "true"], "SIMNPU_DEVICES=99 cannot be understood"),
+        (["run", "--memory", "lots", "--", "true"], "SIMNPU_MEMORY=lots cannot be understood"),
+        (["run", "--fault", "aclrtMalloc:error", "--", "true"], "SIMNPU_FAULT=aclrtMalloc:error cannot be understood"),
+        (["run", "--fault", "aclrtMaloc:1:error", "--", "true"], "no call aclrtMaloc"),
+        (["env", "--devices", "x"], "invalid int value"),
+        (["dance"], "invalid choice"),
+    ],
+)
+def test_wrong_requests_are_refused_with_a_remedy(arguments: list[str], said: str):
+    done = command(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_run_says_so_when_there_is_no_such_program():
+    done = command("run", "--", "no-such-program-here")
+    assert done.returncode == 127
+    assert "no such program" in done.stderr
+
+
+def test_env_prints_what_a_shell_takes():
+    script = (
+        f'eval "$({sys.executable} -m simnpu env --memory 1G --visible 0)"\n'
+        'echo "$SIMNPU_MEMORY $ASCEND_RT_VISIBLE_DEVICES"'
+    )
+    done = subprocess.run(["sh", "-ec", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "1G 0\n"
+
+
+def test_env_as_json_holds_the_same(libraries: Path):
+    values = json.loads(command("env", "--format", "json").stdout)
+    assert values["LD_LIBRARY_PATH"].split(os.pathsep)[0] == str(libraries)
+    home = Path(values["ASCEND_HOME_PATH"])
+    assert (home / "runtime").is_dir()
+    assert (home / "compiler").is_dir()
+    assert Path(values["ASCEND_OPP_PATH"]).is_dir()
+
+
+def test_environ_leaves_its_base_alone_and_puts_the_libraries_first_once(libraries: Path):
+    base = {"LD_LIBRARY_PATH": f"/somewhere:{libraries}", "HOME": "/nowhere"}
+    once = simnpu.environ(base, log="memory")
+    assert once["LD_LIBRARY_PATH"] == f"{libraries}:/somewhere"
+    assert once["SIMNPU_LOG"] == "memory"
+    assert once["HOME"] == "/nowhere"
+    assert "PATH" not in once
+    assert simnpu.environ(once) == once
+    assert base == {"LD_LIBRARY_PATH": f"/somewhere:{libraries}", "HOME": "/nowhere"}
+    with pytest.raises(settings.SettingError, match="SIMNPU_FAULT"):
+        simnpu.environ(base, fault="nonsense")
+
+
+def test_calls_shows_what_a_program_did():
+    code = (
+        "import ctypes; acl = ctypes.CDLL('libascendcl.so')\n"
+        "acl.aclrtSetDevice(0); acl.aclrtFree(None); acl.aclrtFree(None); exit(3)"
+    )
+    done = command("calls", "--", sys.executable, "-c", code)
+    assert done.returncode == 3
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["2", "aclrtFree", "(2", "failed)"],
+        ["1", "aclrtSetDevice"],
+        ["3", "calls", "in", "all;", "the", "program", "ended", "with", "3"],
+    ]
+
+
+def test_doctor_is_content_here():
+    done = command("doctor")
+    assert done.returncode == 0, done.stdout
+    assert "MISSING" not in done.stdout
+    assert "torch_npu: " in done.stdout
+
+
+def test_doctor_names_what_is_missing_and_the_remedy(tmp_path: Path):
+    # An interpreter that sees this project and nothing else, and no compiler.
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "simnpu", "doctor"],
+        cwd=ROOT,
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path), "SIMNPU_DEVICES": "few"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    for what in ("torch_npu", "torch", "compiler", "variables", "libraries"):
+        at = next(n for n, line in enumerate(lines) if line.startswith(f"MISSING {what}:"))
+        assert lines[at + 1].strip().startswith("remedy: "), lines[at + 1]
+    assert done.stderr == ""
+
+
+def test_help_teaches_with_examples():
+    done = command("--help")
+    assert done.returncode == 0
+    assert "python -m simnpu run -- python train.py" in done.stdout
+    for setting in settings.SETTINGS:
+        assert setting.name in done.stdout
+    for name in cli.COMMANDS:
+        assert command(name, "--help").returncode == 0
+
+
+def test_a_build_is_not_repeated(libraries: Path):
+    said: list[str] = []
+    assert build.build(said.append) == libraries
+    assert said == []
+
+
+def test_versions_and_source_are_part_of_the_name():
+    assert build.build_id().startswith(f"{simnpu.version} torch 2.")
+    assert build.build_id().endswith(build.source_hash())
+    assert simnpu.build_id() == build.build_id()
+
+
+def test_building_without_torch_npu_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(build.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(build.BuildError, match=r"torch_npu is not installed .* Remedy: install torch"):
+        build.find_package("torch_npu")
+
+
+def test_building_without_a_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(build.BuildError, match=r"no C\+\+ compiler .* Remedy: install g\+\+"):
+        build.find_compiler()
+    monkeypatch.setattr(build.sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(build.BuildError, match=r"cmake is missing\. Remedy: pip install"):
+        build.find_cmake()
+
+
+@pytest.fixture
+def small_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A source tree that compiles in a moment, and a cache of its own."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.22)\nproject(small LANGUAGES CXX)\n"
+        'set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")\nadd_library(simnpu SHARED small.cpp)\n'
+    )
+    (source / "small.cpp").write_text("int small() { return 1; }\n")
+    monkeypatch.setattr(build, "SOURCE", source)
+    monkeypatch.setenv("SIMNPU_CACHE", str(tmp_path / "cache"))
+    return source
+
+
+def test_an_edit_makes_a_new_build_beside_the_old_one(small_source: Path):
+    said: list[str] = []
+    first = build.build(said.append)
+    assert (first / "libsimnpu.so").is_file()
+    assert any(line.startswith("[") for line in said), "progress lines while it builds"
+    (small_source / "small.cpp").write_text("int small() { return 2; }\n")
+    assert build.library_dir() is None
+    second = build.build(said.append)
+    assert second != first
+    assert (first / "libsimnpu.so").is_file()
+    assert not list(build.cache_root().glob("publish-*"))
+
+
+def test_a_failed_build_shows_the_compiler_message_and_publishes_nothing(small_source: Path):
+    (small_source / "small.cpp").write_text("int small( { broken }\n")
+    with pytest.raises(build.BuildError, match=r"building the simulator failed.*build\.log") as caught:
+        build.build(lambda _: None)
+    assert "error:" in str(caught.value)
+    assert "Remedy" in str(caught.value)
+    assert "error:" in (build.cache_root() / "build.log").read_text()
+    assert build.library_dir() is None
+    (small_source / "small.cpp").write_text("int small() { return 1; }\n")
+    build.build(lambda _: None)
+
+
+def test_processes_that_build_at_once_share_one_build(small_source: Path):
+    code = (
+        "import sys, pathlib, simnpu.build as b; b.SOURCE = pathlib.Path(sys.argv[1]);"
+        "said = []; print(b.build(said.append), any('Building' in line for line in said))"
+    )
+    builders = [
+        subprocess.Popen([sys.executable, "-c", code, str(small_source)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    answers = [builder.communicate(timeout=100)[0].split() for builder in builders]
+    assert all(builder.returncode == 0 for builder in builders)
+    assert len({directory for directory, _ in answers}) == 1
+    assert sorted(compiled for _, compiled in answers) == ["False", "False", "True"]
+
+
+def test_a_cache_that_cannot_be_made_says_so(small_source: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SIMNPU_CACHE", str(small_source / "small.cpp" / "cache"))
+    with pytest.raises(build.BuildError, match=r"cannot create the cache .* Remedy: set SIMNPU_CACHE"):
+        build.build(lambda _: None)
