@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -247,3 +248,30 @@ def test_a_cache_that_cannot_be_made_says_so(small_source: Path, monkeypatch: py
     monkeypatch.setenv("SIMNPU_CACHE", str(small_source / "small.cpp" / "cache"))
     with pytest.raises(build.BuildError, match=r"cannot create the cache .* Remedy: set SIMNPU_CACHE"):
         build.build(lambda _: None)
+
+
+def exported_or_needed(kind: str, *libraries: Path) -> set[str]:
+    done = subprocess.run(
+        ["nm", "-D", kind, *map(str, libraries)], capture_output=True, text=True, check=True, timeout=60
+    )
+    return {line.split()[-1].partition("@")[0] for line in done.stdout.splitlines() if len(line.split()) > 1}
+
+
+def test_every_symbol_that_the_wheel_links_to_exists(libraries: Path):
+    wheel, _ = build.find_package("torch_npu")
+    # Loaded on request only, and needs libraries of its own that the wheel does not bring.
+    optional = {"libop_plugin_atb.so"}
+    parts = [*wheel.glob("_C*.so"), *(part for part in wheel.glob("lib/*.so") if part.name not in optional)]
+    needed = exported_or_needed("--undefined-only", *parts)
+    cann = {name for name in needed if re.match(r"(acl|rt[A-Z]|Msprof|Hccl|mspti|ge[A-Z])", name)}
+    assert len(cann) > 50
+    assert cann <= exported_or_needed("--defined-only", libraries / "libsimnpu.so")
+
+
+def test_the_runtime_library_does_not_depend_on_torch_and_hides_its_insides(libraries: Path):
+    done = subprocess.run(
+        ["readelf", "-d", str(libraries / "libsimnpu.so")], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "torch" not in done.stdout
+    exported = exported_or_needed("--defined-only", libraries / "libsimnpu.so")
+    assert not {name for name in exported if "Stream" in name and name.startswith("_Z")}

@@ -219,3 +219,19 @@ def test_physical_memory_counts_towards_the_capacity():
         ctypes.byref(Properties(0, 0, 1, 0, 1, 0)),
         0,
     )
+
+
+@on_simulator(memory="8M")
+def test_a_reset_takes_mapped_memory_too():
+    acl.set_device()
+    size = 2 * MEBI
+    start = acl.out("aclrtReserveMemAddress", size, 0, None, 1)
+    handle = physical(size)
+    acl.call("aclrtMapMem", start, size, 0, handle, 0)
+    acl.call("aclrtResetDevice", 0)
+    acl.set_device()
+    assert free_and_total()[0] == 8 * MEBI
+    acl.refuses(acl.PARAM_INVALID, "not in live device memory", "aclrtMemset", start, 4, 0, 4)
+    acl.refuses(acl.PARAM_INVALID, "no live physical", "aclrtFreePhysical", handle)
+    acl.refuses(acl.PARAM_INVALID, "nothing is mapped", "aclrtUnmapMem", start)
+    acl.call("aclrtReleaseMemAddress", start)

@@ -125,10 +125,11 @@ void retire(uintptr_t base, size_t bytes) {
 
 void drop_memory_of(int32_t device) {
     for (const auto& gone : address_space().take_if([device](const Allocation& a) { return a.on_device() && a.device == device; })) {
-        if (gone.kind != MemoryKind::device) continue; // mapped memory: its capacity belongs to the physical handle
+        if (gone.kind != MemoryKind::device) continue; // mapped memory goes with its physical memory, below
         return_capacity(device, gone.size);
         retire(gone.base, page_rounded(gone.size));
     }
+    drop_physical_memory_of(device);
 }
 
 aclError check_device_range(const char* call, const char* what, const void* p, size_t bytes) {

@@ -70,6 +70,7 @@ void retire(uintptr_t base, size_t bytes);
 
 // After a device reset: all its memory goes.
 void drop_memory_of(int32_t device);
+void drop_physical_memory_of(int32_t device); // virtual_memory.cpp
 
 // Records an error for `call` unless the range lies in live memory of a device; `what` names it in the message.
 aclError check_device_range(const char* call, const char* what, const void* p, size_t bytes);

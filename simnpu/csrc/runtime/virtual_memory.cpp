@@ -29,9 +29,14 @@ struct Physical {
     }
 };
 
+struct Mapping {
+    std::shared_ptr<Physical> memory;
+    size_t size = 0;
+};
+
 struct Reservation {
     size_t size = 0;
-    std::map<uintptr_t, std::shared_ptr<Physical>> mapped; // by start
+    std::map<uintptr_t, Mapping> mapped; // by start
 };
 
 struct VirtualMemory {
@@ -57,7 +62,29 @@ HandleTable<Physical>& physical() {
     return table;
 }
 
+// Private pages in place of what was mapped, not a hole: work in flight may still touch the range.
+void blank(uintptr_t address, size_t size) {
+    ::mmap(reinterpret_cast<void*>(address), size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+           -1, 0);
+}
+
 } // namespace
+
+void drop_physical_memory_of(int32_t device) {
+    physical().take_if([device](const Physical& memory) { return memory.device == device; });
+    auto& all = virtual_memory();
+    std::lock_guard lock(all.mutex);
+    for (auto& [start, reservation] : all.reservations)
+        for (auto at = reservation.mapped.begin(); at != reservation.mapped.end();) {
+            if (at->second.memory->device != device) {
+                ++at;
+                continue;
+            }
+            blank(at->first, at->second.size);
+            at = reservation.mapped.erase(at);
+        }
+}
+
 } // namespace simnpu
 
 using namespace simnpu;
@@ -144,7 +171,7 @@ SIMNPU_EXPORT aclError aclrtMapMem(void* virPtr, size_t size, size_t offset, acl
         address_space().take(address, undone);
         return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMapMem: the host cannot map %zu bytes at %p: %s", size, virPtr, std::strerror(errno));
     }
-    at->second.mapped.emplace(address, std::move(memory));
+    at->second.mapped.emplace(address, Mapping{std::move(memory), size});
     return ACL_SUCCESS;
 }
 
@@ -157,10 +184,7 @@ SIMNPU_EXPORT aclError aclrtUnmapMem(void* virPtr) {
     if (at == all.reservations.end() || at->second.mapped.count(address) == 0)
         return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtUnmapMem: nothing is mapped at %p", virPtr);
     Allocation gone;
-    if (address_space().take(address, gone)) {
-        // Private pages in its place, not a hole: work in flight may still touch it.
-        ::mmap(virPtr, gone.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-    }
+    if (address_space().take(address, gone)) blank(address, gone.size);
     at->second.mapped.erase(address);
     return ACL_SUCCESS;
 }
