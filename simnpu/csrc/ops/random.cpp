@@ -1,5 +1,6 @@
 // Random numbers. The caller passes seed and offset (for captured graphs: in device memory, plus an offset within the graph):
 // equal ones give equal numbers. The numbers are ATen's, not those of a real device.
+#include "dropout.h"
 #include "operator.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -27,7 +28,7 @@ Tensor flags_for(int64_t numel) {
     return aten::empty_memory_format::call(shape, at::kBool, {}, {}, {}, {});
 }
 
-// Bit i of byte j of the mask tells whether element 8 j + i is kept; the mask is padded to whole 128-bit words.
+// Draws a mask; it is padded with zeros to whole 128-bit words.
 void write_mask(const Out& mask, int64_t numel, double drop, at::Generator random) {
     TORCH_CHECK(drop >= 0 && drop <= 1, "a dropout probability of ", drop);
     auto kept = flags_for(numel);
@@ -48,13 +49,7 @@ int64_t product(IntArrayRef shape) {
 }
 
 Tensor masked(const Tensor& self, const Tensor& mask, double drop) {
-    TORCH_CHECK(mask.element_size() == 1 && mask.is_contiguous() && mask.numel() * 8 >= self.numel(), "a mask of ", mask.numel(),
-                " bytes cannot hold ", self.numel(), " bits");
-    auto kept = flags_for(self.numel());
-    const auto* bits = static_cast<const uint8_t*>(mask.const_data_ptr());
-    auto* flags = kept.mutable_data_ptr<bool>();
-    for (int64_t i = 0; i < self.numel(); ++i) flags[i] = bits[i / 8] >> (i % 8) & 1;
-    auto result = aten::mul_Tensor::call(self, kept.view(self.sizes()));
+    auto result = aten::mul_Tensor::call(self, kept_flags(mask, self.sizes()));
     return drop < 1 ? aten::mul_Scalar::call(result, 1 / (1 - drop)) : result;
 }
 

@@ -6,7 +6,7 @@ namespace {
 
 // Callers pass 0 (or less) for a scale or divisor that was not given.
 std::optional<double> given(double scale) { return scale > 0 ? std::optional(scale) : std::nullopt; }
-std::optional<int64_t> given(int64_t divisor) { return divisor > 0 ? std::optional(divisor) : std::nullopt; }
+std::optional<int64_t> given_divisor(int64_t divisor) { return divisor > 0 ? std::optional(divisor) : std::nullopt; }
 
 } // namespace
 } // namespace simnpu
@@ -34,11 +34,11 @@ OPERATOR(ConvolutionBackward,
 
 OPERATOR(AvgPool2d, [](const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, bool ceil, bool count_pad,
                        int64_t divisor, int8_t) {
-    return aten::avg_pool2d::call(self, kernel, stride, padding, ceil, count_pad, given(divisor));
+    return aten::avg_pool2d::call(self, kernel, stride, padding, ceil, count_pad, given_divisor(divisor));
 })
 OPERATOR(AvgPool2dBackward, [](const Tensor& grad_output, const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
                                IntArrayRef padding, bool ceil, bool count_pad, int64_t divisor, int8_t) {
-    return aten::avg_pool2d_backward::call(grad_output, self, kernel, stride, padding, ceil, count_pad, given(divisor));
+    return aten::avg_pool2d_backward::call(grad_output, self, kernel, stride, padding, ceil, count_pad, given_divisor(divisor));
 })
 ATEN(AdaptiveAvgPool2d, _adaptive_avg_pool2d)
 ATEN(AdaptiveAvgPool2dBackward, _adaptive_avg_pool2d_backward)
@@ -66,6 +66,9 @@ OPERATOR(MaxPool2dWithMaskBackward, [](const Tensor& grad_output, const Tensor& 
 OPERATOR(UpsampleNearest2d, [](const Tensor& self, c10::SymIntArrayRef size) {
     return aten::upsample_nearest2d::call(self, size, {}, {});
 })
+OPERATOR(UpsampleNearest2dV2, [](const Tensor& self, c10::SymIntArrayRef size, float scale_h, float scale_w) {
+    return aten::upsample_nearest2d::call(self, size, given(scale_h), given(scale_w));
+})
 OPERATOR(UpsampleNearest2dBackward, [](const Tensor& grad_output, c10::SymIntArrayRef size, c10::SymIntArrayRef input_size,
                                        double scale_h, double scale_w) {
     return aten::upsample_nearest2d_backward::call(grad_output, size, input_size, given(scale_h), given(scale_w));
@@ -90,3 +93,42 @@ ATEN(Im2col, im2col)
 ATEN(Im2colBackward, col2im)
 ATEN(GridSampler2D, grid_sampler_2d)
 ATEN(GridSampler2DBackward, grid_sampler_2d_backward)
+
+OPERATOR(UpsampleBicubic2d, [](const Tensor& self, c10::SymIntArrayRef size, bool align, double scale_h, double scale_w) {
+    return aten::upsample_bicubic2d::call(self, size, align, given(scale_h), given(scale_w));
+})
+OPERATOR(UpsampleBicubic2dBackward, [](const Tensor& grad_output, c10::SymIntArrayRef size, c10::SymIntArrayRef input_size,
+                                       bool align, double scale_h, double scale_w) {
+    return aten::upsample_bicubic2d_backward::call(grad_output, size, input_size, align, given(scale_h), given(scale_w));
+})
+OPERATOR(UpsampleLinear1d, [](const Tensor& self, c10::SymIntArrayRef size, bool align, double scale) {
+    return aten::upsample_linear1d::call(self, size, align, given(scale));
+})
+OPERATOR(UpsampleLinear1dBackward, [](const Tensor& grad_output, c10::SymIntArrayRef size, c10::SymIntArrayRef input_size,
+                                      bool align, double scale) {
+    return aten::upsample_linear1d_backward::call(grad_output, size, input_size, align, given(scale));
+})
+OPERATOR(UpsampleNearest1d, [](const Tensor& self, c10::SymIntArrayRef size) {
+    return aten::upsample_nearest1d::call(self, size, {});
+})
+OPERATOR(UpsampleNearest1dBackward, [](const Tensor& grad_output, c10::SymIntArrayRef size, c10::SymIntArrayRef input_size,
+                                       double scale) {
+    return aten::upsample_nearest1d_backward::call(grad_output, size, input_size, given(scale));
+})
+OPERATOR(AvgPool3d, [](const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, bool ceil, bool count_pad,
+                       int64_t divisor) {
+    return aten::avg_pool3d::call(self, kernel, stride, padding, ceil, count_pad, given_divisor(divisor));
+})
+OPERATOR(AvgPool3dBackward, [](const Tensor& grad_output, const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
+                               IntArrayRef padding, bool ceil, bool count_pad, int64_t divisor) {
+    return aten::avg_pool3d_backward::call(grad_output, self, kernel, stride, padding, ceil, count_pad, given_divisor(divisor));
+})
+ATEN(AdaptiveAvgPool3d, _adaptive_avg_pool3d)
+ATEN(AdaptiveAvgPool3dBackward, _adaptive_avg_pool3d_backward)
+ATEN(MaxPool3dWithArgmax, max_pool3d_with_indices)
+OPERATOR(MaxPool3dWithArgmaxBackward,
+         [](const Tensor& grad_output, const Tensor& self, const Tensor& indices, IntArrayRef kernel, IntArrayRef stride,
+            IntArrayRef padding, IntArrayRef dilation, bool ceil) {
+             return aten::max_pool3d_with_indices_backward::call(grad_output, self, kernel, stride, padding, dilation, ceil,
+                                                                 indices.to(at::kLong));
+         })

@@ -1,0 +1,98 @@
+// Operators of the legacy path (aclopCompileAndExecute), which the wheel takes where it knows no aclnn form. The runtime
+// looks simnpu_aclop_execute up; a type that is not in the table is an error by name there.
+#include "operator.h"
+
+#include <simnpu/aclop.h>
+
+#include <cmath>
+#include <limits>
+
+namespace simnpu {
+namespace {
+
+// One call: what descriptions and buffers say, as handles that live as long as the task.
+struct Legacy {
+    std::vector<TensorHandle> inputs, outputs;
+    std::map<std::string, aclopAttr::Value> attributes;
+
+    Tensor input(size_t i) const { return inputs.at(i)->view(); }
+    Out output(size_t i) const { return Out(outputs.at(i)); }
+    template <class T>
+    const T& attribute(const char* name) const {
+        auto found = attributes.find(name);
+        TORCH_CHECK(found != attributes.end() && std::holds_alternative<T>(found->second), "attribute ", name,
+                    " is missing or of an unexpected type");
+        return std::get<T>(found->second);
+    }
+};
+
+using Definition = void (*)(const Legacy&);
+
+// The order of a norm; the infinite ones may come as the limits of int32.
+double order_of(const Legacy& call) {
+    const double order = call.attribute<float>("p");
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return order >= 2147483647.0 ? kInfinity : order <= -2147483648.0 ? -kInfinity : order;
+}
+
+// A vector norm comes in two steps: the sum of powers (largest, smallest, number of non-zero elements), then its root.
+void norm_reduce(const Legacy& call) {
+    const double order = order_of(call);
+    auto norm = aten::linalg_vector_norm::call(call.input(0), order,
+                                               IntArrayRef(call.attribute<std::vector<int64_t>>("axes")),
+                                               call.attribute<bool>("keepdim"), {});
+    call.output(0) = std::isinf(order) || order == 0 ? norm : aten::pow_Tensor_Scalar::call(norm, order);
+}
+
+void norm_update(const Legacy& call) {
+    const double order = order_of(call);
+    const auto powers = call.input(0);
+    call.output(0) = std::isinf(order) || order == 0 ? powers : aten::pow_Tensor_Scalar::call(powers, 1 / order);
+}
+
+const std::map<std::string_view, Definition> kTable{
+    {"LpNormReduceV2", norm_reduce},
+    {"LpNormUpdateV2", norm_update},
+};
+
+TensorHandle handle(const aclTensorDesc& desc, const aclDataBuffer& buffer) {
+    auto state = std::make_shared<TensorState>();
+    state->sizes = desc.dims;
+    state->strides.assign(desc.dims.size(), 1);
+    for (auto i = static_cast<int64_t>(desc.dims.size()) - 2; i >= 0; --i)
+        state->strides[i] = state->strides[i + 1] * desc.dims[i + 1];
+    state->type = desc.type;
+    state->format = desc.storage_format == ACL_FORMAT_UNDEFINED ? desc.format : desc.storage_format;
+    state->data = buffer.data;
+    return state;
+}
+
+} // namespace
+} // namespace simnpu
+
+using namespace simnpu;
+
+SIMNPU_EXPORT aclError simnpu_aclop_execute(const char* type, int num_inputs, const aclTensorDesc* const input_descs[],
+                                            const aclDataBuffer* const inputs[], int num_outputs,
+                                            const aclTensorDesc* const output_descs[], aclDataBuffer* const outputs[],
+                                            const aclopAttr* attr, aclrtStream stream) {
+    const auto found = kTable.find(type);
+    if (found == kTable.end()) return ACL_ERROR_OP_NOT_FOUND;
+    const char* name = found->first.data();
+    aclOpExecutor* executor = nullptr;
+    uint64_t workspace = 0;
+    const auto code = prepare(name, "", &workspace, &executor, [&](Arguments& arguments) -> Body {
+        Legacy call;
+        if (attr) call.attributes = attr->values;
+        auto take = [&](std::vector<TensorHandle>& into, const aclTensorDesc& desc, const aclDataBuffer& buffer) {
+            arguments.next();
+            if (desc.placement != ACL_MEMTYPE_DEVICE) arguments.refuse("is in host memory, which is not simulated here");
+            aclTensor tensor{handle(desc, buffer)};
+            into.push_back(arguments.tensor(&tensor));
+        };
+        for (int i = 0; i < num_inputs; ++i) take(call.inputs, *input_descs[i], *inputs[i]);
+        for (int i = 0; i < num_outputs; ++i) take(call.outputs, *output_descs[i], *outputs[i]);
+        return [definition = found->second, call = std::move(call)] { definition(call); };
+    });
+    return code == ACL_SUCCESS ? launch(executor, stream) : code;
+}
