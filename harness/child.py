@@ -92,12 +92,17 @@ def main(arguments: list[str]) -> int:
 
 
 def _bind_to(parent: int) -> None:
-    """Die with the runner, and leave no core file. Done here and not between fork and exec: the runner has threads."""
+    """Die with the runner, take signals as in a shell, leave no core file. Not done between fork and exec: the runner
+    has threads."""
     import ctypes
     import os
     import resource
     import signal
 
+    # What the runner's parents ignore (nohup, an xdist worker) must not decide how a case takes a signal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:  # it died before the line above

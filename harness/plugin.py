@@ -3,18 +3,21 @@ writes the report. It sleeps in a run whose arguments lie outside the cases dire
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
 import shlex
+import signal
 import sys
 import time
 import traceback
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import psutil
 import pytest
 
 from . import __version__, catalogue, devices, expectations, header, report, subjects
@@ -138,6 +141,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[RUN] = Run(suite, runner, expected, shown, directory, config.option.certify)
     if runs and controller and config.option.xmlpath is None:
         config.option.xmlpath = str(directory / "junit.xml")
+    if not controller:
+        signal.signal(signal.SIGTERM, _interrupt)
     # xdist replaces a dead worker and can hang over it. No case runs inside a worker, so a dead one is a fault to see.
     if getattr(config.option, "maxworkerrestart", "") is None:
         config.option.maxworkerrestart = "0"
@@ -271,7 +276,7 @@ def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -
 
 
 class _Gatherer:
-    """Takes the results as they come in; lives in the process that writes the report."""
+    """Takes the results as they come in, and ends the workers; lives in the process that writes the report."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -286,6 +291,17 @@ class _Gatherer:
             for point in (point for case in self._run.suite.cases for point in case.points()):
                 if report.nodeid.endswith(f"::{point.id}"):
                     self._run.results[point.id] = self._run.runner.broken(point, str(report.longrepr))
+
+    def pytest_keyboard_interrupt(self) -> None:
+        # Workers ignore Ctrl-C. Left alone they would wait for their cases until xdist kills them, and then nobody
+        # would end what those cases have started. Without xdist no child is left by now.
+        for worker in psutil.Process().children():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                worker.terminate()
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signature of a signal handler
+    raise KeyboardInterrupt
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -115,16 +116,16 @@ def test_a_hang_at_shutdown_is_a_timeout_that_says_so(judge: Judge, hurried: hea
 
 
 @pytest.mark.parametrize(
-    ("fake", "signal", "where", "frame"),
+    ("fake", "name", "where", "frame"),
     [
         ("crashes", "SIGSEGV", "the case ran", "read_null"),
         ("crashes_at_exit", "SIGSEGV", "shut down", None),
         ("kills_itself", "SIGKILL", "the case ran", None),
     ],
 )
-def test_a_crash_names_its_signal(judge: Judge, fake: str, signal: str, where: str, frame: str | None) -> None:
+def test_a_crash_names_its_signal(judge: Judge, fake: str, name: str, where: str, frame: str | None) -> None:
     result = judge(fake, LAZY)
-    assert (result["outcome"], result["signal"], result["exit_code"]) == ("crash", signal, None)
+    assert (result["outcome"], result["signal"], result["exit_code"]) == ("crash", name, None)
     assert where in result["failure"]["message"]
     if frame:
         assert frame in result["stack_dump"]
@@ -254,3 +255,13 @@ def test_no_directory_is_left(judge: Judge, monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr("tempfile.tempdir", str(place))
     judge("honest", LAZY)
     assert list(place.iterdir()) == []
+
+
+def test_signals_are_as_in_a_shell(judge: Judge) -> None:
+    # xdist's workers ignore Ctrl-C, and a program inherits what is ignored.
+    earlier = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGHUP)}
+    try:
+        assert judge("honest", "behaviour/ends.py", how="takes_signals")["outcome"] == "pass"
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)

@@ -105,6 +105,7 @@ EXPECTED = {
     "behaviour/ends/1[how=unsupported]": "unsupported",
     "behaviour/ends/1[how=unsupported_swallowed]": "unsupported",
     "behaviour/ends/1[how=notes]": "pass",
+    "behaviour/ends/1[how=takes_signals]": "pass",
     "behaviour/imported/1": "pass",
     "behaviour/needs/1": "unsupported",
     "import/lazy/1": "xfail",
@@ -123,7 +124,7 @@ def test_a_run_reports_every_point(suite: Callable[..., Suite], workers: list[st
     eager = suite("eager")
     eager.expect(KNOWN)
     result = eager.apart("cases", *workers)
-    result.assert_outcomes(failed=9, passed=6, skipped=3, xfailed=1)
+    result.assert_outcomes(failed=9, passed=7, skipped=3, xfailed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert eager.outcomes() == EXPECTED
     report = eager.report()
@@ -137,7 +138,7 @@ def test_a_run_reports_every_point(suite: Callable[..., Suite], workers: list[st
     assert report["device"] == {"name": "faux", "detail": "faux 1"}
     result.stdout.fnmatch_lines(["conformance *: subject stock, release 2.99.0, from *", "device: faux x2 (faux 1)"])
     junit = (eager.path / "build/conformance/junit.xml").read_text()
-    assert 'tests="19"' in junit
+    assert 'tests="20"' in junit
     assert 'failures="9"' in junit
     assert len(junit) < 60_000  # the report's entries do not go into it
     assert (eager.path / "build/conformance/report.html").is_file()
@@ -179,7 +180,7 @@ def test_the_command_to_repeat_a_point_repeats_it(
 def test_pytest_never_imports_a_case(suite: Callable[..., Suite], extra: list[str], argument: str) -> None:
     # The case raises when it is executed.
     result = suite().run(argument, *extra, "--rule", "behaviour/needs", "-rs")
-    result.assert_outcomes(skipped=1, deselected=10 if argument == "cases/behaviour" else 0)
+    result.assert_outcomes(skipped=1, deselected=11 if argument == "cases/behaviour" else 0)
     result.stdout.fnmatch_lines(["SKIPPED *: unsupported: needs devices>=3: faux has 2; needs kernels: device faux *"])
 
 
@@ -195,7 +196,7 @@ def test_other_tests_run_as_ever(suite: Callable[..., Suite]) -> None:
 def test_other_tests_run_beside_cases(suite: Callable[..., Suite]) -> None:
     honest = suite()
     honest.pytester.makepyfile(test_other="def test_it():\n    assert True\n")
-    honest.run(".", "--rule", "import/lazy").assert_outcomes(passed=2, deselected=18)
+    honest.run(".", "--rule", "import/lazy").assert_outcomes(passed=2, deselected=19)
     assert honest.outcomes() == {"import/lazy/1": "pass"}
 
 
@@ -240,10 +241,10 @@ def test_each_point_is_one_process(suite: Callable[..., Suite], monkeypatch: pyt
         return real(command, **options)
 
     monkeypatch.setattr(process.subprocess, "Popen", counting)
-    suite().run("cases").assert_outcomes(passed=11, failed=5, skipped=3)
+    suite().run("cases").assert_outcomes(passed=12, failed=5, skipped=3)
     cases = [command for command in started if "cases" in command[-2] + command[-1]]
-    assert len(cases) == 18  # 19 points, of which one needs what is not there
-    assert len(started) == 19  # and one interpreter was asked for its sys.path
+    assert len(cases) == 19  # 20 points, of which one needs what is not there
+    assert len(started) == 20  # and one interpreter was asked for its sys.path
 
 
 def test_certification_allows_no_gap(suite: Callable[..., Suite]) -> None:
@@ -363,18 +364,33 @@ def test_an_interrupted_run_keeps_what_it_knows(suite: Callable[..., Suite], mon
     assert set(honest.outcomes()) == before
 
 
-def test_control_c_ends_the_case_too(suite: Callable[..., Suite]) -> None:
+HANG = """
+import os, time
+
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(3600)
+with open({fifo!r}, "w") as running:
+    running.write(str(os.getpid()))
+time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["serial", "xdist"])
+def test_control_c_ends_the_case_and_what_it_started(suite: Callable[..., Suite], workers: list[str]) -> None:
     honest = suite()
     fifo = honest.path / "running"
     os.mkfifo(fifo)
-    honest.add("hang.py", f"import os, time\nopen({str(fifo)!r}, 'w').write(str(os.getpid()))\ntime.sleep(3600)")
-    command = [sys.executable, "-m", "pytest", *honest.options, "cases/import/lazy.py", "cases/added"]
+    honest.add("hang.py", HANG.format(fifo=str(fifo)))
+    command = [sys.executable, "-m", "pytest", *honest.options, "cases/added", *workers]
     running = subprocess.Popen(command, cwd=honest.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    child = int(fifo.read_text())  # blocks until the case is under way
+    case = psutil.Process(int(fifo.read_text()))  # blocks until the case is under way
+    family = [case, *case.children()]
+    assert len(family) == 2
     running.send_signal(signal.SIGINT)
-    output, _ = running.communicate(timeout=60)
+    output, _ = running.communicate(timeout=100)
     assert running.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
-    assert not psutil.pid_exists(child)
+    assert not [process for process in family if process.is_running()]
 
 
 def test_a_killed_run_takes_the_case_along(suite: Callable[..., Suite]) -> None:

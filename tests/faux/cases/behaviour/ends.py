@@ -9,11 +9,13 @@ Ways to end that depend on the case and not on the package.
 # level = "should"
 # matrix.how = [
 #   "well", "fails", "raises", "no_check", "forks", "misuses", "unsupported", "unsupported_swallowed", "notes",
+#   "takes_signals",
 # ]
 # timeout = 30
 # ///
 
 import os
+import signal
 
 from harness import probe
 
@@ -43,5 +45,8 @@ elif how == "unsupported_swallowed":
         probe.note("swallowed", True)
 elif how == "notes":
     probe.note("modules", 12)
+elif how == "takes_signals":
+    probe.same(signal.getsignal(signal.SIGINT), signal.default_int_handler, "handler of Ctrl-C")
+    probe.equal(signal.getsignal(signal.SIGHUP), signal.SIG_DFL, "handler of a hang-up")
 if how != "no_check":
     probe.check(True, "all is well")
