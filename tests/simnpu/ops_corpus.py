@@ -1,8 +1,11 @@
 """The corpus of operator calls that the simulated NPU must answer as the CPU does.
 
-Run in a child on the simulated NPU by test_ops.py: `ops_corpus.py REPORT [FAMILY…]` writes one JSON object per case. Each case names the aclnn functions that it
-must have reached, so that an operator which quietly ran elsewhere (a CPU fallback, a decomposition) is noticed.
+Run in a child on the simulated NPU by test_ops.py: `ops_corpus.py REPORT [FAMILY...]` writes one JSON object per case.
+Each case names the aclnn functions that it must have reached, so that an operator which quietly ran elsewhere (a CPU
+fallback, a decomposition) is noticed.
 """
+
+# ruff: noqa: B008 - a lambda made in a loop binds the loop's function as a default argument
 
 from __future__ import annotations
 
@@ -123,12 +126,12 @@ def case(
     grad: bool = False,
     low_precision: float | None = None,
 ) -> None:
-    """Adds a case. `reaches` lists aclnn functions without their prefix; with `grad`, the gradients are compared as well."""
+    """Adds a case. `reaches`: aclnn functions without their prefix; with `grad`, gradients are compared as well."""
     CASES.append(Case(name, function, inputs, tuple(reaches.split()), tuple(dtypes), grad, low_precision))
 
 
 def unary(
-    names: str, low: float = -3, high: float = 3, dtypes: Any = FLOATS, grad: bool = True, aclnn: str = ""
+    names: str, *, low: float = -3, high: float = 3, dtypes: Any = FLOATS, grad: bool = True, aclnn: str = ""
 ) -> None:
     """Functions of one tensor, in several shapes and layouts."""
     for name in names.split():
@@ -222,6 +225,7 @@ def add_binary() -> None:
         name: str,
         function: Callable[..., Any],
         aclnn: str,
+        *,
         dtypes: Any = NUMBERS,
         grad: bool = False,
         positive: bool = False,
@@ -368,8 +372,8 @@ def add_binary() -> None:
     case("clamp min", lambda x: x.clamp(min=0), t(3, 4), dtypes=NUMBERS)
     case("clamp max", lambda x: x.clamp(max=0), t(3, 4), dtypes=NUMBERS)
     case("clamp tensor", torch.clamp, t(3, 4), t(4, low=-2, high=-1, grad=False), t(3, 1, low=1, high=2, grad=False))
-    case("where", lambda c, x, y: torch.where(c, x, y), mask(3, 4), t(3, 4), t(4), reaches="SWhere", dtypes=NUMBERS)
-    case("where gradient", lambda c, x, y: torch.where(c, x, y), mask(3, 4), t(3, 4), t(4), grad=True)
+    case("where", torch.where, mask(3, 4), t(3, 4), t(4), reaches="SWhere", dtypes=NUMBERS)
+    case("where gradient", torch.where, mask(3, 4), t(3, 4), t(4), grad=True)
     case("where scalar", lambda c, x: torch.where(c, x, 0.0), mask(3, 4), t(3, 4), reaches="SWhere", grad=True)
     case(
         "masked_fill",
@@ -585,7 +589,7 @@ def add_norm() -> None:
     case("batch_norm statistics", batch_statistics, t(6, 4))
     case(
         "batch_norm eval",
-        lambda x, m, v: F.batch_norm(x, m, v),
+        F.batch_norm,
         t(6, 4),
         t(4, grad=False),
         t(4, low=1, high=2, grad=False),
@@ -818,7 +822,7 @@ def add_index() -> None:
     )
     case(
         "embedding",
-        lambda i, w: F.embedding(i, w),
+        F.embedding,
         index(2, 3, high=7),
         t(7, 4),
         reaches="Embedding",
@@ -836,7 +840,7 @@ def add_index() -> None:
     case("one_hot", lambda i: F.one_hot(i, 5), index(6, high=5))
     case("searchsorted", lambda x: torch.searchsorted(torch.arange(5.0, device=x.device), x), t(9))
     case("bucketize", lambda x: torch.bucketize(x, torch.arange(5.0, device=x.device), right=True), t(9))
-    case("take", lambda x, i: torch.take(x, i), t(3, 4), index(5, high=12))
+    case("take", torch.take, t(3, 4), index(5, high=12))
     case("take_along_dim", lambda x, i: torch.take_along_dim(x, i, 1), t(3, 4), index(3, 2, high=4))
 
 
@@ -943,9 +947,9 @@ def add_vision() -> None:
         t(4, 2, 3, 3),
         grad=True,
     )
-    case("conv1d", lambda x, w, b: F.conv1d(x, w, b), t(2, 3, 7), t(4, 3, 3), t(4), grad=True)
+    case("conv1d", F.conv1d, t(2, 3, 7), t(4, 3, 3), t(4), grad=True)
     case("conv_transpose2d", lambda x, w: F.conv_transpose2d(x, w, stride=2), t(2, 3, 4, 4), t(3, 4, 3, 3), grad=True)
-    case("conv3d", lambda x, w: F.conv3d(x, w), t(1, 2, 4, 4, 4), t(3, 2, 2, 2, 2), grad=True)
+    case("conv3d", F.conv3d, t(1, 2, 4, 4, 4), t(3, 2, 2, 2, 2), grad=True)
     case("max_pool2d", lambda x: F.max_pool2d(x, 2), t(2, 3, 6, 6), grad=True)
     case("avg_pool2d", lambda x: F.avg_pool2d(x, 3, 2, 1), t(2, 3, 6, 6), grad=True)
     case("adaptive_avg_pool2d", lambda x: F.adaptive_avg_pool2d(x, 2), t(2, 3, 6, 6), grad=True)
@@ -999,10 +1003,16 @@ def add_foreach() -> None:
     case("clip_grad_norm_", clip, t(3, 4), t(4))
 
 
-def optimise(name: str, *values: torch.Tensor) -> list[torch.Tensor]:
+def rebuilt(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The singular values, and the matrix from its decomposition (whose signs are free)."""
+    u, s, v = torch.linalg.svd(x, full_matrices=False)
+    return s, (u * s) @ v
+
+
+def optimise(name: str, *values: torch.Tensor, **how: Any) -> list[torch.Tensor]:
     """Two parameters after three steps."""
     parameters = [torch.nn.Parameter(value.clone()) for value in values]
-    optimizer = getattr(torch.optim, name)(parameters, lr=0.1, weight_decay=0.01)
+    optimizer = getattr(torch.optim, name)(parameters, lr=0.1, weight_decay=0.01, **how)
     for _ in range(3):
         optimizer.zero_grad()
         sum((p * p).sum() for p in parameters).backward()
@@ -1020,7 +1030,38 @@ def clip(*values: torch.Tensor) -> list[torch.Tensor]:
 
 def add_linalg() -> None:
     case("inverse", lambda x: torch.inverse(x + 9 * torch.eye(4, device=x.device)), t(4, 4), grad=True)
-    case("cross", lambda x, y: torch.linalg.cross(x, y), t(4, 3), t(4, 3), grad=True)
+    for kw in ({}, {"amsgrad": True}, {"maximize": True}):
+        case(
+            f"fused AdamW {kw}",
+            lambda x, kw=kw: optimise("AdamW", x, fused=True, **kw),
+            t(3, 4),
+            reaches="ApplyAdamWV2",
+        )
+    case("qr", lambda x: tuple(torch.linalg.qr(x)), t(4, 3), reaches="LinalgQr")
+    case("svd", rebuilt, t(4, 3), reaches="Svd")
+    case("interpolate by 1.7", lambda x: F.interpolate(x, scale_factor=1.7), t(1, 2, 4, 4))
+    case("interpolate bicubic", lambda x: F.interpolate(x, scale_factor=2.0, mode="bicubic"), t(1, 2, 4, 4), grad=True)
+    case("cdist", torch.cdist, t(3, 4), t(5, 4), reaches="Cdist")
+    case("cross", torch.linalg.cross, t(4, 3), t(4, 3), grad=True)
+
+
+def add_attention() -> None:
+    shapes = (t(2, 4, 5, 8), t(2, 4, 5, 8), t(2, 4, 5, 8))
+    attention = F.scaled_dot_product_attention
+    low = 0.03
+    how: dict[str, Any] = {"reaches": "FlashAttentionScore", "dtypes": FLOATS, "grad": True, "low_precision": low}
+    case("sdpa", attention, *shapes, **how)
+    case("sdpa causal", lambda q, k, v: attention(q, k, v, is_causal=True), *shapes, **how)
+    case("sdpa scale", lambda q, k, v: attention(q, k, v, scale=0.5), *shapes, **how)
+    masked = (*shapes, Input((2, 1, 5, 5), F32, 0, 1, grad=False))
+    case(
+        "sdpa mask",
+        lambda q, k, v, m: attention(q, k, v, attn_mask=(m < 0.7).logical_or(m.isnan())),
+        *masked,
+        grad=True,
+    )
+    for name, order in {"inf": float("inf"), "-inf": float("-inf"), "0": 0, "3.5": 3.5}.items():
+        case(f"norm {name}", lambda x, p=order: (x.norm(p=p), x.norm(p=p, dim=1)), t(3, 4))
 
 
 def flatten(value: Any) -> list[Any]:
@@ -1035,7 +1076,8 @@ def compare(actual: Any, expected: Any, what: str, low_precision: float | None =
     assert len(actual) == len(expected), f"{what}: {len(actual)} values instead of {len(expected)}"
     for found, wanted in zip(actual, expected, strict=True):
         if isinstance(wanted, torch.Tensor):
-            assert isinstance(found, torch.Tensor) and found.device.type == "npu", f"{what}: not on the device"
+            assert isinstance(found, torch.Tensor), f"{what}: {found!r} instead of a tensor"
+            assert found.device.type == "npu", f"{what}: on {found.device}"
             low = low_precision if wanted.dtype in (F16, BF16) else None
             torch.testing.assert_close(
                 found.cpu(), wanted, rtol=low, atol=low, equal_nan=True, msg=lambda m: f"{what}: {m}"
@@ -1080,7 +1122,7 @@ def run(case: Case, dtype: torch.dtype) -> None:
     compare(gradients, expected_gradients, "gradient", case.low_precision)
     for name in case.reaches:
         assert after.get(f"aclnn{name}", 0) > before.get(f"aclnn{name}", 0), (
-            f"aclnn{name} was not called; called: {sorted(n for n in after if n.startswith('aclnn') and after[n] > before.get(n, 0))}"
+            f"aclnn{name} was not called, but {sorted(n for n in after if after[n] > before.get(n, 0))}"
         )
 
 
@@ -1098,6 +1140,7 @@ FAMILIES: dict[str, Callable[[], None]] = {
     "vision": add_vision,
     "foreach": add_foreach,
     "linalg": add_linalg,
+    "attention": add_attention,
 }
 
 

@@ -1,4 +1,4 @@
-"""The aclnn interface itself, called from C: what is wrong with an argument is said at once, by operator and argument."""
+"""The aclnn interface itself, called from C: a wrong argument is refused at once, by operator and argument."""
 
 from __future__ import annotations
 
@@ -29,12 +29,22 @@ def numbers(*values: int) -> Any:
     return (ctypes.c_int64 * max(len(values), 1))(*values)
 
 
-def tensor(data: int, *shape: int, kind: int = FLOAT, layout: int = ND, strides: tuple[int, ...] | None = None) -> ctypes.c_void_p:
+def tensor(
+    data: int, *shape: int, kind: int = FLOAT, layout: int = ND, strides: tuple[int, ...] | None = None
+) -> ctypes.c_void_p:
     if strides is None:
         strides = tuple(functools.reduce(lambda a, b: a * b, shape[i + 1 :], 1) for i in range(len(shape)))
     rank = ctypes.c_uint64(len(shape))
     made = operators().aclCreateTensor(
-        numbers(*shape), rank, kind, numbers(*strides), ctypes.c_int64(0), layout, numbers(*shape), rank, ctypes.c_void_p(data)
+        numbers(*shape),
+        rank,
+        kind,
+        numbers(*strides),
+        ctypes.c_int64(0),
+        layout,
+        numbers(*shape),
+        rank,
+        ctypes.c_void_p(data),
     )
     return ctypes.c_void_p(made)
 
