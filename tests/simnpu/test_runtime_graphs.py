@@ -332,3 +332,24 @@ def test_a_reset_ends_captures_and_graphs_of_its_device():
     acl.refuses(acl.PARAM_INVALID, "no live model", "aclmdlRIExecuteAsync", model, 0)
     acl.call("aclrtSynchronizeDevice")
     begin(acl.stream())
+
+
+@on_simulator()
+def test_graphs_may_contain_graphs_but_not_each_other():
+    acl.set_device()
+    stream, memory = acl.stream(), acl.malloc(4)
+    acl.write(memory, b"----")
+    begin(stream)
+    acl.fill(memory, ord("i"), 2, stream)
+    inner = end(stream)
+    begin(stream)
+    acl.call("aclmdlRIExecuteAsync", inner, stream)
+    acl.fill(memory + 1, ord("o"), 1, stream)
+    outer = end(stream)
+    replay(outer, stream)
+    assert acl.read(memory, 4) == b"io--"
+    acl.call("aclmdlRICaptureToModelRIBegin", stream, inner, acl.GLOBAL)
+    acl.call("aclmdlRIExecuteAsync", outer, stream)
+    end(stream)
+    acl.call("aclmdlRIExecuteAsync", outer, stream)
+    acl.refuses(507011, "replay each other", "aclrtSynchronizeStream", stream)

@@ -95,14 +95,16 @@ aclError stream_wait(const char* call, aclrtStream stream_handle, aclrtEvent eve
     if (join_capture(call, stream, *recording, result)) return result;
     {
         std::lock_guard lock(recording->mutex);
-        if (recording->done) return ACL_SUCCESS;
+        if (recording->done && !recording->failure) return ACL_SUCCESS;
     }
     event->pending_waits.fetch_add(1);
     result = submit(*stream, "event wait", TaskKind::control, [event, recording]() -> aclError {
         std::unique_lock lock(recording->mutex);
         const bool arrived = wait_in_worker(lock, recording->passed, [&] { return recording->done; });
         event->pending_waits.fetch_sub(1);
-        return arrived ? ACL_SUCCESS : fail(ACL_ERROR_RT_TASK_ABORT_STOP, "event wait: the process is ending");
+        if (!arrived) return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "event wait: the process is ending");
+        // What comes next on this stream builds on work that failed, so the failure comes along: nobody reads a wrong number.
+        return recording->failure ? raise(recording->failure) : ACL_SUCCESS;
     });
     if (result != ACL_SUCCESS) event->pending_waits.fetch_sub(1);
     return result;

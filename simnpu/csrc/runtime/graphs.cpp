@@ -224,6 +224,15 @@ aclError begin(const char* call, aclrtStream handle, const std::shared_ptr<Model
 }
 
 aclError replay(Model& model) {
+    // A graph may replay others; two that were extended to replay each other would never end.
+    constexpr int most = 32;
+    thread_local int depth = 0;
+    struct Level {
+        Level() { ++depth; }
+        ~Level() { --depth; }
+    } level;
+    if (depth > most)
+        return fail(ACL_ERROR_RT_MODEL_EXECUTE, "graph replay: graphs replay each other more than %d levels deep", most);
     for (size_t i = 0;; ++i) {
         std::shared_ptr<const Task> run;
         {

@@ -117,8 +117,7 @@ void retire(uintptr_t base, size_t bytes) {
     auto& dead = graveyard();
     std::lock_guard lock(dead.mutex);
     dead.ranges.emplace_back(base, bytes);
-    for (const auto& stream : streams().all())
-        if (busy(*stream)) return;
+    if (work_in_flight().load() != 0) return;
     for (const auto& [address, size] : dead.ranges) ::munmap(reinterpret_cast<void*>(address), size);
     dead.ranges.clear();
 }
@@ -257,6 +256,7 @@ aclError check_copy(const char* call, const void* dst, size_t room, const void* 
 aclError copy_async(const char* call, void* dst, size_t room, const void* src, size_t bytes, int kind, aclrtStream handle) {
     auto stream = find_stream(call, handle);
     if (!stream) return thread_errors().last;
+    InFlight here;
     if (auto result = check_copy(call, dst, room, src, bytes, kind)) return result;
     std::shared_ptr<char[]> staged;
     if (kind == kHostToBufferToDevice && bytes > 0) {
@@ -352,6 +352,7 @@ SIMNPU_EXPORT aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, s
     SIMNPU_CALL("aclrtMemcpy", "dst=%p room=%zu src=%p bytes=%zu kind=%d", dst, destMax, src, count, static_cast<int>(kind));
     if (!current_context("aclrtMemcpy")) return thread_errors().last;
     if (auto result = refuse_unsafe_during_capture("aclrtMemcpy")) return result;
+    InFlight here;
     if (auto result = check_copy("aclrtMemcpy", dst, destMax, src, count, kind)) return result;
     if (count > 0) std::memmove(dst, src, count);
     return ACL_SUCCESS;
@@ -375,6 +376,7 @@ SIMNPU_EXPORT aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value,
     SIMNPU_CALL("aclrtMemset", "ptr=%p room=%zu value=%d bytes=%zu", devPtr, maxCount, value, count);
     if (!current_context("aclrtMemset")) return thread_errors().last;
     if (auto result = refuse_unsafe_during_capture("aclrtMemset")) return result;
+    InFlight here;
     if (auto result = check_fill("aclrtMemset", devPtr, maxCount, count)) return result;
     if (count > 0) std::memset(devPtr, value, count);
     return ACL_SUCCESS;
@@ -429,6 +431,7 @@ SIMNPU_EXPORT aclError aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** sr
     SIMNPU_CALL("aclrtMemcpyBatch", "copies=%zu", numBatches);
     if (!current_context("aclrtMemcpyBatch")) return thread_errors().last;
     if (auto result = refuse_unsafe_during_capture("aclrtMemcpyBatch")) return result;
+    InFlight here;
     return copy_batch("aclrtMemcpyBatch", dsts, destMaxs, srcs, sizes, numBatches, failIndex,
                       [](void* dst, size_t room, const void* src, size_t bytes) -> aclError {
                           if (auto result = check_copy("aclrtMemcpyBatch", dst, room, src, bytes, kDefault)) return result;

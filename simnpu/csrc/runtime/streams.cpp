@@ -43,6 +43,7 @@ void work_through(const std::shared_ptr<Stream>& stream) {
         lock.lock();
         if (failure && !stream->failure) stream->failure = std::move(failure);
         ++stream->finished;
+        work_in_flight().fetch_sub(1);
         stream->quiet.notify_all();
     }
 }
@@ -133,12 +134,14 @@ aclError submit(Stream& stream, const char* name, TaskKind kind, Task task) {
     if (stream.closing) return fail(ACL_ERROR_RT_STREAM_CONTEXT, "%s: the stream was destroyed", name);
     stream.queue.push_back({name, kind, std::move(task)});
     ++stream.submitted;
+    work_in_flight().fetch_add(1);
     if (!stream.worker_started) {
         stream.worker_started = true;
         auto self = streams().find(stream.handle);
         if (!self) {
             stream.queue.pop_back();
             --stream.submitted;
+            work_in_flight().fetch_sub(1);
             stream.worker_started = false;
             return fail(ACL_ERROR_RT_STREAM_CONTEXT, "%s: the stream was destroyed", name);
         }
@@ -160,9 +163,9 @@ aclError enqueue(aclrtStream handle, const char* name, Task task) {
     return enqueue_or_record(stream, name, TaskKind::work, std::move(task));
 }
 
-bool busy(Stream& stream) {
-    std::lock_guard lock(stream.mutex);
-    return stream.finished != stream.submitted;
+std::atomic<int64_t>& work_in_flight() {
+    static std::atomic<int64_t> count{0};
+    return count;
 }
 
 Deadline deadline_after(int32_t milliseconds) {
@@ -193,6 +196,7 @@ void close_stream(Stream& stream, bool drop_queue) {
         auto dropped = std::remove_if(stream.queue.begin(), stream.queue.end(),
                                       [](const QueuedTask& task) { return task.kind == TaskKind::work; });
         stream.finished += static_cast<uint64_t>(stream.queue.end() - dropped);
+        work_in_flight().fetch_sub(stream.queue.end() - dropped);
         stream.queue.erase(dropped, stream.queue.end());
     }
     stream.closing = true;
