@@ -105,6 +105,7 @@ def test_random_calls_from_many_threads(seed: int):
     # After a reset the devices are as new.
     for device in (0, 1):
         acl.code("aclrtResetDeviceForce", device)
+    for device in (0, 1):
         acl.set_device(device)
         stream, memory = acl.stream(), acl.malloc(8)
         acl.fill(memory, 9, 8, stream)
