@@ -320,13 +320,14 @@ SIMNPU_EXPORT HcclResult HcclGetCommName(HcclComm comm, char* commName) {
     return HCCL_SUCCESS;
 }
 
+// Reports failures of links that no stream sees. Here a failed collective always fails its stream, with a text that says why, and
+// torch_npu's watch-dog would abort the process without a word before Python could raise that.
 SIMNPU_EXPORT HcclResult HcclGetCommAsyncError(HcclComm comm, HcclResult* asyncError) {
     HCCL_CALL("HcclGetCommAsyncError");
     std::shared_ptr<Communicator> communicator;
     if (auto result = find("HcclGetCommAsyncError", comm, communicator)) return result;
     if (!asyncError) return hccl::refuse(HCCL_E_PTR, "HcclGetCommAsyncError: the result pointer is null");
-    const auto reason = communicator->segment->poisoned();
-    *asyncError = reason ? reason->code : HCCL_SUCCESS;
+    *asyncError = HCCL_SUCCESS;
     return HCCL_SUCCESS;
 }
 
