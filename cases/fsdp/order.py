@@ -33,8 +33,11 @@ match probe.param("order"):
         os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
         from torch.distributed.fsdp import fully_shard as bound_before
     case "fsdp_alone":
+        os.environ.pop("TORCH_DEVICE_BACKEND_AUTOLOAD", None)  # unset means on, as on a user's machine
         import torch.distributed.fsdp  # torch's autoload has brought torch_npu in
-if probe.param("order") != "fsdp_alone":
+if probe.param("order") == "fsdp_alone":
+    probe.modules.present("torch_npu")
+else:
     probe.modules.absent("torch_npu")
 
 import torch_npu

@@ -18,7 +18,7 @@ import torch_npu
 from harness import probe
 
 block, expected = {
-    "default": (torch.npu.amp.autocast, ("npu", torch.float16, True, True)),
+    "default": (lambda: torch.npu.amp.autocast(enabled=True), ("npu", torch.float16, True, True)),
     "keywords": (
         lambda: torch.npu.amp.autocast(dtype=torch.bfloat16, cache_enabled=False),
         ("npu", torch.bfloat16, True, False),

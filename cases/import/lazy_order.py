@@ -15,9 +15,12 @@ is decided by import sorters and by torch's autoload, not by the user, so it mus
 # ///
 
 import importlib
+import os
 
 from harness import probe
 
+if probe.param("order") == "torch_only":
+    os.environ.pop("TORCH_DEVICE_BACKEND_AUTOLOAD", None)  # unset means on, as on a user's machine
 sequence = {
     "npu_only": ["torch_npu"],
     "torch_first": ["torch", "torch_npu"],

@@ -21,6 +21,8 @@ from harness import probe
 # In a process of its own: if the signal does its work, this one would be gone.
 PROGRAM = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with SIGINT ignored
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
 import torch_npu
 __import__(sys.argv[1])
 try:
