@@ -1,7 +1,7 @@
 # Wheels of older releases ship headers of an older CANN. What the simulator uses of newer ones is declared here, and goes into
 # a generated header only where the wheel's own headers lack the name. Values are part of CANN's binary interface.
 set(cann_text "")
-foreach(header acl/acl_base.h acl/acl_base_rt.h acl/acl_base_mdl.h acl/acl_rt.h acl/acl_rt_allocator.h acl/acl_op.h
+foreach(header acl/acl_base.h acl/acl_base_rt.h acl/acl_base_mdl.h acl/acl_rt.h acl/acl_mdl.h acl/acl_rt_allocator.h acl/acl_op.h
                acl/acl_op_compiler.h acl/error_codes/rt_error_codes.h)
   if(EXISTS "${cann_headers}/${header}")
     file(READ "${cann_headers}/${header}" text)
@@ -39,6 +39,7 @@ cann_error(ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD 107038)
 cann_error(ACL_ERROR_RT_MODEL_UPDATE_FAILED 107040)
 cann_error(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT 507046)
 cann_error(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT 507047)
+cann_error(ACL_ERROR_RT_FFTS_PLUS_TIMEOUT 507048)
 cann_error(ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED 507903)
 cann_error(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED 507910)
 cann_error(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED 507911)

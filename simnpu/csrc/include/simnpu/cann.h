@@ -2,6 +2,7 @@
 #pragma once
 
 #include <acl/acl_base.h>
+#include <acl/acl_mdl.h> // where older wheels declare graph capture
 #include <acl/acl_rt.h>
 
 #include "simnpu/newer_cann.h"
