@@ -42,6 +42,7 @@ class Run:
     certify: bool
     started: datetime.datetime = field(default_factory=lambda: datetime.datetime.now(datetime.timezone.utc))
     clock: float = field(default_factory=time.monotonic)
+    selected: int = 0
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     written: report.ReportPaths | None = None
     problem: str | None = None
@@ -281,6 +282,14 @@ class _Gatherer:
     def __init__(self, run: Run) -> None:
         self._run = run
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._run.selected = sum(isinstance(item, PointItem) for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:  # noqa: ARG002 - by name
+        # The controller of xdist collects nothing; its workers all collect the same.
+        self._run.selected = len(ids)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         text = getattr(report, "conformance", None)
         if text is not None:
@@ -324,6 +333,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             "started": run.started.isoformat(timespec="seconds"),
             "seconds": round(time.monotonic() - run.clock, 1),
             "command": shlex.join(["pytest", *config.invocation_params.args]),
+            "selected": run.selected,
         },
         "subject": {
             "name": installed.subject.name,

@@ -40,7 +40,7 @@ SUBJECTS = {
 
 @dataclass(frozen=True)
 class Installed:
-    """A subject as it is installed here; "release" is torch_npu's version without local or post parts."""
+    """A subject as it is installed here; "release" is torch_npu's version without its local part."""
 
     subject: Subject
     release: str
@@ -81,7 +81,7 @@ def find(name: str, path: Path | None = None) -> Installed:
             )
     torch_npu, torch = str(versions["torch_npu"]), str(versions["torch"])
     try:
-        release = Version(torch_npu).base_version
+        release = Version(torch_npu).public
     except InvalidVersion:
         raise Unavailable(
             f"the installed torch_npu has version {torch_npu!r}, which is no version; install a wheel"

@@ -84,7 +84,10 @@ class Session:
         raise CheckFailed(describe(entry))
 
     def note(self, key: str, value: Any) -> None:
-        json.dumps(value)
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ProbeError(f"note {key!r} cannot go into a report: {error}") from None
         if self.owner:
             self.emit({"kind": "note", "key": key, "value": value})
 

@@ -89,6 +89,11 @@ def build(results: Iterable[dict[str, Any]], meta: dict[str, Any]) -> dict[str, 
     }
 
 
+def unjudged(report: dict[str, Any]) -> int:
+    """How many points the run set out to judge and did not come to."""
+    return max(0, report["suite"]["selected"] - sum(report["totals"].values()))
+
+
 def expectations(rule: dict[str, Any]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """The expectations that decided points of the rule, each with its points; stale ones first and apart."""
     found: dict[tuple[Any, ...], tuple[dict[str, Any], list[dict[str, Any]]]] = {}

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from harness.report.model import BAD, OUTCOMES, VERDICTS, expectations, outcome_label
+from harness.report.model import BAD, OUTCOMES, VERDICTS, expectations, outcome_label, unjudged
 from harness.report.text import clip, count, duration, params, plain, value
 
 OPEN_POINTS = 3
@@ -98,6 +98,8 @@ def _lead(report: dict[str, Any]) -> tuple[str, str]:
     """What asks for action (empty when nothing does), and the rest of the summary."""
     found = Counter(rule["verdict"] for rule in report["rules"])
     urgent = []
+    if number := unjudged(report):
+        urgent.append(f"The run was interrupted: {number} of {count(report['suite']['selected'], 'point')} not judged.")
     if number := found["broken"]:
         urgent.append(f"{count(number, 'rule')} broken.")
     if number := found["error"]:

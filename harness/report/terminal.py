@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from harness.report.model import BAD, VERDICTS, expectations, outcome_label
+from harness.report.model import BAD, VERDICTS, expectations, outcome_label, unjudged
 from harness.report.text import count, duration, params, plain
 
 LOG_WIDTH = 100
@@ -166,4 +166,7 @@ def _totals(report: dict[str, Any]) -> Text:
             line.append(", ").append(f"{verdicts[name]} {name}", style=STYLES[name])
     points = ", ".join(f"{number} {outcome}" for outcome, number in report["totals"].items() if number)
     line.append(f"\n{count(sum(report['totals'].values()), 'point')}{': ' + points if points else ''}")
+    missing = unjudged(report)
+    if missing:
+        line.append(f"\nThe run was interrupted: {count(missing, 'point')} of {report['suite']['selected']} not judged")
     return line.append(f"\n{duration(report['suite']['seconds'])}, suite {report['suite']['version']}")

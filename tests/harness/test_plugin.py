@@ -128,6 +128,7 @@ def test_a_run_reports_every_point(suite: Callable[..., Suite], workers: list[st
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert eager.outcomes() == EXPECTED
     report = eager.report()
+    assert report["suite"]["selected"] == len(EXPECTED)
     assert report["subject"] == {
         "name": "stock",
         "release": "2.99.0",
@@ -362,6 +363,7 @@ def test_an_interrupted_run_keeps_what_it_knows(suite: Callable[..., Suite], mon
     assert honest.run("cases").ret == pytest.ExitCode.INTERRUPTED
     before = {id for id in EXPECTED if id.startswith("behaviour/") and id != "behaviour/needs/1"}
     assert set(honest.outcomes()) == before
+    assert honest.report()["suite"]["selected"] == len(EXPECTED)
 
 
 HANG = """

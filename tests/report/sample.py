@@ -13,6 +13,7 @@ META: dict[str, Any] = {
         "started": "2026-11-29T13:05:00+00:00",
         "seconds": 312.4,
         "command": "pytest cases -n auto --forked --subject stock",
+        "selected": 0,
     },
     "subject": {
         "name": "stock",

@@ -145,6 +145,10 @@ def test_lead_says_what_asks_for_action() -> None:
         sample.point(sample.rule("a/b/1"), "xfail")
     )
     assert "The selection matched no rule" in render(build([], sample.meta()))
+    meta = sample.meta()
+    meta["suite"]["selected"] = 3
+    interrupted = render(build([sample.point(sample.rule("a/b/1"))], meta))
+    assert "<b>The run was interrupted: 2 of 3 points not judged.</b> 1 of 1 rule conforms." in interrupted
 
 
 # In a browser

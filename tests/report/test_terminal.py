@@ -85,6 +85,13 @@ def test_totals_line() -> None:
     assert lines[-1] == "5 min 12 s, suite 0.1.0"
 
 
+def test_an_interrupted_run_says_so() -> None:
+    meta = sample.meta()
+    meta["suite"]["selected"] = 3
+    shown = table(build([sample.point(sample.rule("a/b/1"))], meta), color=False)
+    assert "The run was interrupted: 2 points of 3 not judged" in shown
+
+
 def test_run_without_rules() -> None:
     shown = table(build([], sample.meta()), color=False)
     assert "0 rules\n0 points\n" in shown
