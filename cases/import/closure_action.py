@@ -80,4 +80,3 @@ if callable(action):
 else:
     exec(action, {})
 probe.compilers_absent()
-probe.device_untouched()
