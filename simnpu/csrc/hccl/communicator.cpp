@@ -62,8 +62,10 @@ aclError run(Communicator& communicator, const char* name, const Place* place, c
         communicator.running = true;
     }
     Problem problem;
-    if (auto reason = communicator.segment->poisoned()) problem = *reason;
-    else problem = body(communicator, ++communicator.calls);
+    if (auto reason = communicator.segment->poisoned())
+        problem = {reason->code, std::string(name) + ": communicator " + communicator.name + " is broken since: " + reason->text};
+    else
+        problem = body(communicator, ++communicator.calls);
     {
         std::lock_guard lock(communicator.mutex);
         communicator.running = false;
@@ -194,8 +196,6 @@ HcclResult find(const char* call, HcclComm handle, std::shared_ptr<Communicator>
 }
 
 HcclResult submit(const char* name, const std::shared_ptr<Communicator>& communicator, aclrtStream handle, Body body) {
-    if (auto reason = communicator->segment->poisoned())
-        return refuse(HCCL_E_REMOTE, "%s: communicator %s is broken since: %s", name, communicator->name.c_str(), reason->text.c_str());
     auto stream = find_stream(name, handle);
     if (!stream) return HCCL_E_PARA;
     if (stream->device != communicator->device)
