@@ -33,7 +33,7 @@ SUBJECTS = {
     "reference": Subject(
         "reference",
         "torch_npu_lazy",
-        "install this project (pip install -e .), which brings it, or judge the wheel alone with --subject stock",
+        "install the reference implementation, or judge the wheel alone with --subject stock",
     ),
 }
 

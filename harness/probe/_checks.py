@@ -8,7 +8,7 @@ import sys
 from types import TracebackType
 from typing import Any
 
-from ._session import CheckFailed, Unsupported, session, show
+from ._session import CheckFailed, ProbeError, Unsupported, session, show
 
 # dtype name -> (rtol, atol): about the rounding of one operation in that format; other dtypes are compared exactly.
 TOLERANCES = {
@@ -143,7 +143,7 @@ class Caught:
         if value is None:
             session().failed(f"{wanted} is raised", expected=wanted, found="no exception")
             return False
-        if isinstance(value, (CheckFailed, Unsupported)):
+        if isinstance(value, (CheckFailed, ProbeError, Unsupported)):
             return False
         if not isinstance(value, self._kind) or (self._match and not re.search(self._match, str(value))):
             try:
