@@ -3,7 +3,12 @@
 
 #include "simnpu/core.h"
 
+// Wheels disagree about a const in these two, so their declarations step aside for the simulator's own.
+#define HcclAllGatherV HcclAllGatherV_as_declared
+#define HcclReduceScatterV HcclReduceScatterV_as_declared
 #include "third_party/hccl/inc/hccl/hccl.h"
+#undef HcclAllGatherV
+#undef HcclReduceScatterV
 
 #include <cstdint>
 
