@@ -48,6 +48,12 @@ SETTINGS = (
         "(aclrtMalloc:3:error=207001); separate several with commas",
         "makes chosen calls fail or take longer",
     ),
+    Setting(
+        "SIMNPU_HCCL_TIMEOUT",
+        r"\d+(\.\d+)?",
+        "give seconds, or 0 for no limit (0.5)",
+        "how long ranks wait for each other (default: HCCL_CONNECT_TIMEOUT, HCCL_EXEC_TIMEOUT)",
+    ),
 )
 
 
