@@ -29,8 +29,8 @@ CHANGED = ("LD_LIBRARY_PATH", "ASCEND_HOME_PATH", "ASCEND_OPP_PATH", *(setting.n
 
 
 def _variables() -> str:
-    lines = [f"  {setting.name:<16} {setting.meaning}" for setting in SETTINGS]
-    lines.append("  SIMNPU_CACHE     where built libraries are kept (default ~/.cache/simnpu)")
+    lines = [f"  {setting.name:<19} {setting.meaning}" for setting in SETTINGS]
+    lines.append("  SIMNPU_CACHE        where built libraries are kept (default ~/.cache/simnpu)")
     lines.append("  ASCEND_RT_VISIBLE_DEVICES  which of the devices a program sees, as on a real machine")
     return "\n".join(lines)
 
