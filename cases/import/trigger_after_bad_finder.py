@@ -8,12 +8,11 @@ Otherwise one hiccup of an unrelated import hook costs the process its NPU suppo
 # [tool.conformance]
 # rule = "import/trigger/11"
 # level = "must"
-# matrix = { error = ["ImportError", "RuntimeError", "KeyboardInterrupt"], place = ["front", "behind"] }
+# matrix = {}
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
 
-import builtins
 import sys
 from importlib.machinery import PathFinder
 
@@ -23,22 +22,37 @@ import torch
 import torch_npu
 from torch_npu.utils import _dynamo as npu_dynamo
 
-Error = getattr(builtins, probe.param("error"))
-
 
 class Failing:
+    def __init__(self, error):
+        self.error = error
+
     def find_spec(self, name, *_):
         if name == "torch._dynamo":
-            raise Error("not today")
+            raise self.error("not today")
+
+
+def outcome_of_import():
+    try:
+        import torch._dynamo
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+    return "imported"
 
 
 before = list(sys.meta_path)
-finder = Failing()
-sys.meta_path.insert(0 if probe.param("place") == "front" else sys.meta_path.index(PathFinder), finder)
-with probe.raises(Error, match="not today"):
-    import torch._dynamo
-sys.meta_path.remove(finder)
-probe.equal([id(f) for f in sys.meta_path], [id(f) for f in before], "finders after the failed import, in order")
+wrong = {}
+for error in (ImportError, RuntimeError, KeyboardInterrupt):
+    for place, index in (("front", 0), ("behind", before.index(PathFinder))):
+        finder = Failing(error)
+        sys.meta_path.insert(index, finder)
+        outcome = outcome_of_import()
+        sys.meta_path.remove(finder)
+        in_order = [id(f) for f in sys.meta_path] == [id(f) for f in before]
+        loaded = "torch._dynamo" in sys.modules
+        if (outcome, in_order, loaded) != (f"{error.__name__}: not today", True, False):
+            wrong[f"{error.__name__} in {place}"] = {"outcome": outcome, "finders": in_order, "loaded": loaded}
+probe.check(not wrong, "a failed import says why, leaves the finders in order and no module behind", **wrong)
 probe.modules.absent("torch_npu._inductor")
 
 import torch._dynamo

@@ -9,7 +9,7 @@ racy.
 # [tool.conformance]
 # rule = "import/trigger/5"
 # level = "must"
-# matrix = { how = ["importlib.util.find_spec", "twice", "every_finder_by_hand", "from_a_thread"] }
+# matrix = {}
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
@@ -25,30 +25,38 @@ import torch_npu
 from torch_npu.utils import _dynamo as npu_dynamo
 
 NAME = "torch._dynamo"
-how = probe.param("how")
 finders = list(sys.meta_path)
-answers = []
 
 
 def ask():
-    answers.append(importlib.util.find_spec(NAME))
+    return importlib.util.find_spec(NAME)
 
 
-if how == "every_finder_by_hand":
+def ask_every_finder_by_hand():
     specs = [finder.find_spec(NAME, torch.__path__, None) for finder in finders]
-    answers.append(next(spec for spec in specs if spec is not None))
-elif how == "from_a_thread":
-    thread = threading.Thread(target=ask)
+    return next(spec for spec in specs if spec is not None)
+
+
+def ask_from_a_thread():
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(ask()))
     thread.start()
     thread.join()
-else:
-    ask()
-    if how == "twice":
-        ask()
+    return answers[0]
 
-for spec in answers:
-    probe.check(spec is not None and spec.loader is not None, "the spec found for Dynamo carries a loader")
-probe.check(not npu_dynamo._lazy_dynamo_setup.has_run, "a look-up does not run the Dynamo setup")
-probe.equal([id(f) for f in sys.meta_path], [id(f) for f in finders], "finders in sys.meta_path, in order")
+
+# A look-up that changes nothing leaves the same question to the next one, so all of them share the process.
+wrong = {}
+looks = {"find_spec": ask, "again": ask, "every_finder_by_hand": ask_every_finder_by_hand, "thread": ask_from_a_thread}
+for how, look in looks.items():
+    spec = look()
+    seen = {
+        "spec with a loader": spec is not None and spec.loader is not None,
+        "setup has run": npu_dynamo._lazy_dynamo_setup.has_run,
+        "finders in place": [id(f) for f in sys.meta_path] == [id(f) for f in finders],
+    }
+    if seen != {"spec with a loader": True, "setup has run": False, "finders in place": True}:
+        wrong[how] = seen
+probe.check(not wrong, "a look-up finds a loader, runs no Dynamo setup and leaves sys.meta_path as it is", **wrong)
 probe.compilers_absent()
 probe.device_untouched()

@@ -8,12 +8,14 @@ wait for then, so waiting for one would leave NPU tensors unpatched for ever.
 # [tool.conformance]
 # rule = "import/trigger/15"
 # level = "must"
-# matrix.before = ["import_config", "from_dynamo", "import_registry", "import_inductor", "list_backends", "compile"]
-# timeout = 60
+# matrix = {}
+# timeout = 180
 # releases = ">=2.7.1"
 # ///
 
 import os
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
@@ -29,18 +31,31 @@ statements = {
     "list_backends": "torch.compiler.list_backends()",
     "compile": "torch.compile(len, backend='eager')",
 }
-exec(statements[probe.param("before")], {"torch": torch})
-probe.modules.present("torch._dynamo")
-probe.modules.absent("torch_npu")
 
-import torch_npu
-from torch_npu.utils import _dynamo as npu_dynamo
 
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "NPU setup has run when `import torch_npu` returns")
-probe.equal(
-    torch._dynamo.device_interface.get_interface_for_device("npu").device_count(),
-    torch_npu.npu.device_count(),
-    "devices that Dynamo counts for npu",
-)
-probe.modules.absent("torch_npu._inductor")
-probe.device_untouched()
+def import_torch_npu_after(before):
+    exec(statements[before], {"torch": torch})
+    probe.modules.present("torch._dynamo")
+    probe.modules.absent("torch_npu")
+
+    import torch_npu
+    from torch_npu.utils import _dynamo as npu_dynamo
+
+    probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "NPU setup has run when `import torch_npu` returns")
+    probe.equal(
+        torch._dynamo.device_interface.get_interface_for_device("npu").device_count(),
+        torch_npu.npu.device_count(),
+        "devices that Dynamo counts for npu",
+    )
+    probe.modules.absent("torch_npu._inductor")
+    probe.device_untouched()
+
+
+wrong = {}
+for before in statements:
+    # Both imports happen once in a process, so each statement gets a copy of this one, in which torch alone is loaded.
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+        error = pool.submit(import_torch_npu_after, before).exception()
+    if error is not None:
+        wrong[before] = f"{type(error).__name__}: {error}"
+probe.check(not wrong, "`import torch_npu` runs NPU setup when Dynamo is there, whatever loaded it", **wrong)

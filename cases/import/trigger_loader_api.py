@@ -10,9 +10,7 @@ control is Python's own path finder, asked in the same process: its loader is th
 # [tool.conformance]
 # rule = "import/trigger/1"
 # level = "must"
-# matrix = { moment = ["imported", "only_found"], question = [
-#   "get_source", "get_code", "is_package", "get_filename", "get_data", "get_resource_reader", "path", "name",
-# ] }
+# matrix = { moment = ["imported", "only_found"] }
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
@@ -45,10 +43,17 @@ if imported:
 else:
     found = importlib.util.find_spec(NAME)
 
-ask = QUESTIONS[probe.param("question")]
-expected = ask(PathFinder.find_spec(NAME, torch.__path__).loader)
-try:
-    answer = ask(found.loader)
-except AttributeError as error:
-    answer = f"AttributeError: {error}"
-probe.equal(answer, expected, f"answer of {NAME}'s loader to {probe.param('question')}")
+
+def answer(question, loader):
+    try:
+        return QUESTIONS[question](loader)
+    except AttributeError as error:
+        return f"AttributeError: {error}"
+
+
+def answers_of(loader):
+    return {question: answer(question, loader) for question in QUESTIONS}
+
+
+expected = answers_of(PathFinder.find_spec(NAME, torch.__path__).loader)
+probe.equal(answers_of(found.loader), expected, f"answers of {NAME}'s loader")

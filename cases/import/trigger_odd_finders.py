@@ -1,69 +1,88 @@
 """An odd finder in sys.meta_path has the effect on `import torch._dynamo` that it has without torch_npu.
 
 Some finders predate find_spec, some raise, some look other names up while they answer. Whatever Python makes of them,
-the trigger must not turn it into another error, swallow it, or recurse. The control is a fresh interpreter in which
-torch_npu is not imported.
+the trigger must not turn it into another error, swallow it, or recurse. The control is the same process before
+`import torch_npu`; each import happens in a fork of its own.
 """
 
 # /// script
 # [tool.conformance]
 # rule = "import/trigger/10"
 # level = "must"
-# matrix = { finder = ["without_find_spec", "raises_import_error", "raises_key_error", "looks_up_again"], place = [
-#   "front", "behind",
-# ] }
-# timeout = 60
+# matrix = {}
+# timeout = 180
 # releases = ">=2.7.1"
 # ///
 
+import importlib.util
+import os
+import sys
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+warnings.simplefilter("ignore")  # Python warns about a finder without find_spec
+
 from harness import probe
 
-SCRIPT = """
-import os, sys, warnings
-warnings.simplefilter("ignore")
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
-kind, place, with_npu = sys.argv[1:]
-if with_npu == "yes":
-    import torch_npu
+
 
 class WithoutFindSpec:
     pass
 
+
 class Raises:
-    error = KeyError if kind == "raises_key_error" else ImportError
-    def find_spec(self, name, path=None, target=None):
+    error: type[Exception]
+
+    def find_spec(self, name, *_):
         if name == "torch._dynamo":
             raise self.error("the finder's own message")
 
+
+class RaisesImportError(Raises):
+    error = ImportError
+
+
+class RaisesKeyError(Raises):
+    error = KeyError
+
+
 class LooksUpAgain:
     busy = False
-    def find_spec(self, name, path=None, target=None):
-        if name == "torch._dynamo" and not self.busy:
-            import importlib.util
-            self.busy = True
-            try:
-                return importlib.util.find_spec(name)
-            finally:
-                self.busy = False
 
-finder = {"without_find_spec": WithoutFindSpec, "looks_up_again": LooksUpAgain}.get(kind, Raises)()
-sys.meta_path.insert(0 if place == "front" else len(sys.meta_path) - 1, finder)
-try:
-    import torch._dynamo
-except Exception as error:
-    print("outcome:", type(error).__name__, error)
-else:
-    print("outcome:", torch._dynamo.__name__, "imported")
-if with_npu == "yes" and "torch._dynamo" in sys.modules:
-    print("setup:", torch_npu.utils._dynamo._lazy_dynamo_setup.has_run)
-"""
+    def find_spec(self, name, *_):
+        if name != "torch._dynamo" or self.busy:
+            return None
+        self.busy = True
+        try:
+            return importlib.util.find_spec(name)
+        finally:
+            self.busy = False
 
-kind, place = probe.param("finder"), probe.param("place")
-plain = probe.python(SCRIPT, kind, place, "no").stdout.splitlines()
-with_npu = probe.python(SCRIPT, kind, place, "yes").stdout.splitlines()
 
-outcome = [line for line in with_npu if line.startswith("outcome:")]
-probe.equal(outcome, plain, "outcome of `import torch._dynamo` with the finder in place")
-if plain == ["outcome: torch._dynamo imported"]:
-    probe.check("setup: True" in with_npu, "NPU setup has run", output=with_npu)
+def outcome(kind, place):
+    sys.meta_path.insert(0 if place == "front" else len(sys.meta_path) - 1, kind())
+    try:
+        import torch._dynamo
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    if "torch_npu" not in sys.modules:
+        return "imported, NPU setup has run: True"  # what it must say with torch_npu
+    return f"imported, NPU setup has run: {sys.modules['torch_npu.utils._dynamo']._lazy_dynamo_setup.has_run}"
+
+
+def outcomes():
+    found = {}
+    for kind in (WithoutFindSpec, RaisesImportError, RaisesKeyError, LooksUpAgain):
+        for place in ("front", "behind"):
+            with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+                found[f"{kind.__name__} in {place}"] = pool.submit(outcome, kind, place).result()
+    return found
+
+
+plain = outcomes()
+import torch_npu
+
+probe.equal(outcomes(), plain, "outcome of `import torch._dynamo` by finder")
