@@ -8,7 +8,6 @@ the NPU.
 # [tool.conformance]
 # rule = "entry_points/register/3"
 # level = "must"
-# matrix = { name = ["npu", "npugraph_ex"] }
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
@@ -21,20 +20,22 @@ os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch._dynamo
 from torch._dynamo.backends import registry
 
-name = probe.param("name")
 registry.list_backends()
+NAMES = ("npu", "npugraph_ex")
 
 
 def foreign(module, _):
     return module.forward
 
 
-torch._dynamo.register_backend(foreign, name)
-probe.same(registry.lookup_backend(name), foreign, f"{name} before torch_npu")
+for name in NAMES:
+    torch._dynamo.register_backend(foreign, name)
+    probe.same(registry.lookup_backend(name), foreign, f"{name} before torch_npu")
 
 import torch_npu
 import torch_npu.utils._dynamo as npu_dynamo
 
 probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run")
-probe.equal(registry.lookup_backend(name).__module__, "torch_npu.dynamo", f"home of backend {name}")
-probe.check(name in registry.list_backends(), f"{name} is listed")
+homes = {name: registry.lookup_backend(name).__module__ for name in NAMES}
+probe.equal(homes, dict.fromkeys(NAMES, "torch_npu.dynamo"), "homes of the backends")
+probe.equal([name for name in NAMES if name not in registry.list_backends()], [], "backends that are not listed")

@@ -8,7 +8,7 @@ not due.
 # [tool.conformance]
 # rule = "entry_points/list/1"
 # level = "must"
-# matrix = { call = ["compiler", "compiler_all", "dynamo", "dynamo_all"] }
+# matrix = { call = ["compiler", "dynamo"] }
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
@@ -18,18 +18,14 @@ import torch_npu.utils._dynamo as npu_dynamo
 from harness import probe
 
 probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, False, "Dynamo setup has run before the listing")
-match probe.param("call"):
-    case "compiler":
-        names = torch.compiler.list_backends()
-    case "compiler_all":
-        names = torch.compiler.list_backends(exclude_tags=None)
-    case "dynamo":
-        names = torch._dynamo.list_backends()
-    case "dynamo_all":
-        names = torch._dynamo.list_backends(exclude_tags=None)
+if probe.param("call") == "compiler":
+    listings = {"usual": torch.compiler.list_backends(), "all": torch.compiler.list_backends(exclude_tags=None)}
+else:
+    listings = {"all": torch._dynamo.list_backends(exclude_tags=None), "usual": torch._dynamo.list_backends()}
 
-for name in ("npu", "npugraph_ex", "npugraphs", "inductor"):
-    probe.equal(names.count(name), 1, f"times that {name} is listed")
+wanted = ("npu", "npugraph_ex", "npugraphs", "inductor")
+counts = {(kind, name): names.count(name) for kind, names in listings.items() for name in wanted}
+probe.equal({at: count for at, count in counts.items() if count != 1}, {}, "backends that are not listed once")
 probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run after the listing")
 probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run after the listing")
 probe.modules.absent("torch_npu._inductor", "triton", "torch_npu.npu._graph_tree", "torch_npu.dynamo.torchair")

@@ -8,45 +8,48 @@ its table.
 # [tool.conformance]
 # rule = "entry_points/lookup/1"
 # level = "must"
+# matrix = { after = ["cold", "listing", "dynamo", "inductor_wrapper"] }
 # timeout = 60
 # releases = ">=2.7.1"
-#
-# [tool.conformance.matrix]
-# name = ["npu", "npugraph_ex", "npugraphs"]
-# after = ["cold", "listing", "dynamo", "inductor_wrapper", "other_backend"]
 # ///
 
 import torch
 import torch_npu
 from harness import probe
 
-name = probe.param("name")
+# The three names are looked up one after the other, with another one first in each state.
 match probe.param("after"):
+    case "cold":
+        names = ["npu", "npugraph_ex", "npugraphs"]
     case "listing":
         torch.compiler.list_backends(exclude_tags=None)
+        names = ["npugraph_ex", "npugraphs", "npu"]
     case "dynamo":
         import torch._dynamo
+
+        names = ["npugraphs", "npu", "npugraph_ex"]
     case "inductor_wrapper":
         torch.compile(lambda x: x, backend="inductor")
-    case "other_backend":
-        from torch._dynamo.backends.registry import lookup_backend
-
-        lookup_backend("npugraphs" if name == "npu" else "npu")
+        names = ["npugraphs", "npugraph_ex", "npu"]
 
 from torch._dynamo.backends import registry
 
-first = registry.lookup_backend(name)
-probe.check(callable(first), f"lookup of {name} gives a callable", backend=first)
-probe.equal(
-    type(first).__module__ if name == "npugraphs" else first.__module__, "torch_npu.dynamo", "home of the backend"
-)
-probe.same(registry._COMPILER_FNS[name], first, f"{name} in torch's table")
+found = {name: registry.lookup_backend(name) for name in names}
+homes = {
+    name: type(backend).__module__ if name == "npugraphs" else backend.__module__ for name, backend in found.items()
+}
+probe.equal(homes, dict.fromkeys(names, "torch_npu.dynamo"), "homes of the backends")
+probe.equal([name for name in names if not callable(found[name])], [], "backends that cannot be called")
+others = [name for name in names if registry._COMPILER_FNS[name] is not found[name]]
+probe.equal(others, [], "backends that are another object in torch's table")
 
 torch_npu.dynamo._register_backends()
 torch.compiler.list_backends()
-probe.same(registry.lookup_backend(name), first, f"{name} looked up again")
-probe.equal([key for key in registry._BACKENDS if key == name], [name], f"entries of {name}")
-if name == "npugraphs":
-    probe.same(first, torch_npu.dynamo._npugraphs_backend_entrypoint, "the entry point's own object")
-    probe.check(callable(first.reset), "the npugraphs backend can be reset")
+again = [name for name in names if registry.lookup_backend(name) is not found[name]]
+probe.equal(again, [], "backends that are another object when looked up again")
+entries = [key for key in registry._BACKENDS if key in names]
+probe.equal(sorted(entries), sorted(names), "entries of the three names")
+graphs = found["npugraphs"]
+probe.same(graphs, torch_npu.dynamo._npugraphs_backend_entrypoint, "the entry point's own object of npugraphs")
+probe.check(callable(graphs.reset), "the npugraphs backend can be reset")
 probe.modules.absent("torch_npu._inductor", "triton", "torch_npu.npu._graph_tree")

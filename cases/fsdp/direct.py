@@ -7,28 +7,21 @@ Model code names the NPU form directly. Like any sub-module it must import what 
 # [tool.conformance]
 # rule = "fsdp/direct/1"
 # level = "must"
-# matrix = { form = ["import", "from", "attribute"] }
 # timeout = 60
 # releases = ">=2.13"
 # ///
 
 from harness import probe
 
-match probe.param("form"):
-    case "import":
-        import torch_npu.distributed.fsdp
-
-        fully_shard = torch_npu.distributed.fsdp.fully_shard
-    case "from":
-        from torch_npu.distributed.fsdp import fully_shard
-    case "attribute":
-        import torch_npu
-
-        with_from = __import__("torch_npu.distributed.fsdp", fromlist=["fully_shard"])
-        probe.same(torch_npu.distributed.fsdp, with_from, "torch_npu.distributed.fsdp as an attribute")
-        fully_shard = with_from.fully_shard
+import torch_npu.distributed.fsdp
+from torch_npu.distributed.fsdp import fully_shard
 
 import torch_npu
+
+by_name = __import__("torch_npu.distributed.fsdp", fromlist=["fully_shard"])
+probe.same(torch_npu.distributed.fsdp, by_name, "torch_npu.distributed.fsdp as an attribute")
+probe.same(by_name.fully_shard, fully_shard, "fully_shard by both spellings")
+
 from torch.distributed.fsdp import sharded_grad_scaler
 
 probe.check(callable(fully_shard), "fully_shard is callable")
