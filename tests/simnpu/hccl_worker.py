@@ -262,6 +262,35 @@ def coalesced() -> None:
 
 
 @check
+def captured() -> None:
+    x = npu(given(RANK, 4))
+    dist.all_reduce(x.clone())  # the communicator is made outside the capture
+    torch.npu.synchronize()
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        doubled = x * 2
+        dist.all_reduce(doubled)
+        result = doubled + 1
+    for turn in range(3):
+        x.copy_(npu(given(RANK, 4, seed=turn)))
+        graph.replay()
+        expected = torch.stack([given(r, 4, seed=turn) for r in range(SIZE)]).sum(0) * 2 + 1
+        same(result, expected, f"replay {turn} of a captured all_reduce")
+
+
+@check
+def complex_numbers_and_futures() -> None:
+    tensor = npu(torch.complex(given(RANK, 3), given(RANK, 3, seed=1)))
+    work = dist.all_reduce(tensor, async_op=True)
+    assert work is not None
+    doubled = work.get_future().then(lambda future: future.value()[0] * 2).wait()
+    expected = torch.stack([torch.complex(given(r, 3), given(r, 3, seed=1)) for r in range(SIZE)]).sum(0)
+    same(torch.view_as_real(tensor), torch.view_as_real(expected), "all_reduce of complex numbers")
+    # torch_npu reduces the real view, and that is what its future holds.
+    same(doubled, torch.view_as_real(expected * 2), "what a future computes")
+
+
+@check
 def functional() -> None:
     import torch.distributed._functional_collectives as functional_collectives
 

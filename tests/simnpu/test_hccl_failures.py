@@ -149,6 +149,21 @@ def test_a_rank_that_ends_in_good_order_while_another_waits(rank: Rank):
 
 
 @on_ranks(2)
+def test_the_failure_reaches_streams_that_wait_for_the_result(rank: Rank):
+    comm, stream = hccl.begin(rank)
+    if rank.number == 1:
+        return
+    before, after = acl.stream(), acl.stream()
+    acl.call("HcclBarrier", comm, stream)
+    event = mark(stream)
+    acl.call("aclrtStreamWaitEvent", before, event)
+    fails(before, "HcclBarrier(), call 1 of rank 0", "rank 1 (pid ")
+    acl.call("aclrtStreamWaitEvent", after, event)  # the event is long past
+    fails(after, "HcclBarrier(), call 1 of rank 0", "rank 1 (pid ")
+    fails(stream, "HcclBarrier(), call 1 of rank 0", "rank 1 (pid ")
+
+
+@on_ranks(2)
 def test_a_rank_that_destroys_its_communicator(rank: Rank):
     comm, stream = hccl.begin(rank)
     if rank.number == 1:
