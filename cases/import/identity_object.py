@@ -8,10 +8,7 @@ object is exchanged, names bound earlier go past the NPU, and two parts of one p
 # [tool.conformance]
 # rule = "import/identity/1"
 # level = "must"
-# matrix = { moment = ["imported", "dynamo_set_up", "inductor_compiled"], name = [
-#   "torch.compile", "torch.export.export", "torch.export.export_for_training", "torch.onnx.export",
-#   "torch._TorchCompileWrapper.__init__",
-# ] }
+# matrix = {}
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
@@ -28,6 +25,10 @@ import torch.export
 import torch.onnx
 
 ABSENT = "this torch has no such function"
+NAMES = (
+    *("torch.compile", "torch.export.export", "torch.export.export_for_training", "torch.onnx.export"),
+    "torch._TorchCompileWrapper.__init__",
+)
 
 
 def look_up(name):
@@ -37,13 +38,23 @@ def look_up(name):
         return ABSENT
 
 
-name, moment = probe.param("name"), probe.param("moment")
-before = look_up(name)
+before = {name: look_up(name) for name in NAMES}
+exchanged = {}
+
+
+def compare(moment):
+    for name, function in before.items():
+        if look_up(name) is not function:
+            exchanged[f"{name} once {moment}"] = look_up(name)
+
 
 import torch_npu
 
-if moment != "imported":
-    import torch._dynamo
-if moment == "inductor_compiled":
-    torch.compile(len, backend="inductor", options={"max_autotune": False})
-probe.same(look_up(name), before, f"{name} once {moment}")
+compare("imported")
+import torch._dynamo
+
+compare("Dynamo is set up")
+torch.compile(len, backend="inductor", options={"max_autotune": False})
+compare("Inductor compiles")
+probe.check(before["torch.compile"] is not ABSENT, "torch has a function to compare")
+probe.check(not exchanged, "torch's entry functions are the objects that they were", **exchanged)

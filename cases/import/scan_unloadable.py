@@ -10,7 +10,7 @@ purpose.
 # [tool.conformance]
 # rule = "import/scan/3"
 # level = "must"
-# matrix = { package = ["torchair", "npugraph_ex"], attribute = ["__spec__", "__path__", "__file__"] }
+# matrix = { attribute = ["__spec__", "__path__", "__file__"] }
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
@@ -22,27 +22,27 @@ from harness import probe
 import torch
 import torch_npu
 
-package, attribute = probe.param("package"), probe.param("attribute")
+PACKAGES = ("torchair", "npugraph_ex")
 
 
 class Unloadable:
     def find_spec(self, name, *_):
-        if name == f"torch_npu.dynamo.{package}":
+        if name in [f"torch_npu.dynamo.{package}" for package in PACKAGES]:
             raise ImportError("a library that this package needs is missing")
 
 
 sys.meta_path.insert(0, Unloadable())
-stand_in = sys.modules[package]
 escaped = {}
 
 
-def look(name):
+def look(package, name):
     try:
-        hasattr(stand_in, name)
+        hasattr(sys.modules[package], name)
     except Exception as error:
-        escaped[name] = f"{type(error).__name__}: {str(error)[:120]}"
+        escaped[f"{package}.{name}"] = f"{type(error).__name__}: {str(error)[:120]}"
 
 
-for name in (attribute, "__file__", "x"):
-    look(name)
-probe.equal(escaped, {}, f"what escapes from hasattr on the stand-in for {package}")
+for package in PACKAGES:
+    for name in (probe.param("attribute"), "__file__", "x"):
+        look(package, name)
+probe.equal(escaped, {}, "what escapes from hasattr on the stand-ins")
