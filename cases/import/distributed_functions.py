@@ -8,7 +8,6 @@ left behind calls an operation that HCCL does not have.
 # [tool.conformance]
 # rule = "import/distributed/2"
 # level = "must"
-# matrix = { function = ["batch_isend_irecv", "gather", "gather_object", "is_hccl_available", "reinit_process_group"] }
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
@@ -17,11 +16,15 @@ import torch.distributed as dist
 import torch_npu
 from harness import probe
 
-name = probe.param("function")
-if name in ("is_hccl_available", "reinit_process_group"):
-    probe.same(getattr(dist, name), getattr(torch_npu.distributed, name), f"torch.distributed.{name}")
-else:
-    ours = getattr(torch_npu.distributed.distributed_c10d, f"_{name}")
-    probe.same(getattr(dist, name), ours, f"torch.distributed.{name}")
-    probe.same(getattr(dist.distributed_c10d, name), ours, f"torch.distributed.distributed_c10d.{name}")
+c10d = dist.distributed_c10d
+ours = {
+    (owner, name): getattr(torch_npu.distributed.distributed_c10d, f"_{name}")
+    for owner in (dist, c10d)
+    for name in ("batch_isend_irecv", "gather", "gather_object")
+}
+ours |= {(dist, name): getattr(torch_npu.distributed, name) for name in ("is_hccl_available", "reinit_process_group")}
+others = [
+    f"{owner.__name__}.{name}" for (owner, name), function in ours.items() if getattr(owner, name) is not function
+]
+probe.equal(others, [], "functions that are not torch_npu's")
 probe.compilers_absent()

@@ -8,7 +8,6 @@ them.
 # [tool.conformance]
 # rule = "import/distributed/3"
 # level = "must"
-# matrix = { part = ["verify_params", "all_gather_backward", "rendezvous", "launcher", "sharded_grad_scaler"] }
 # timeout = 60
 # releases = ">=2.13"
 # ///
@@ -20,28 +19,32 @@ import torch.distributed.launcher.api
 import torch_npu
 from harness import probe
 
-match probe.param("part"):
-    case "verify_params":
-        ours = torch_npu.distributed._verify_params_across_processes
-        probe.same(torch._C._distributed_c10d._verify_params_across_processes, ours, "_verify_params_across_processes")
-    case "all_gather_backward":
-        import torch.distributed.nn.functional as functional
+import torch.distributed.nn.functional as functional
+from torch.distributed.fsdp import sharded_grad_scaler
 
-        ours = torch_npu.distributed.nn.functional._allgather_base_backward_hccl
-        probe.same(functional._AllGatherBase.backward, ours, "_AllGatherBase.backward")
-    case "rendezvous":
-        wrapped = torch.distributed.distributed_c10d.rendezvous
-        probe.check(wrapped is not torch.distributed.rendezvous, "distributed_c10d.rendezvous is wrapped")
-        probe.same(inspect.unwrap(wrapped), torch.distributed.rendezvous, "the function inside the wrapper")
-    case "launcher":
-        wrapped = torch.distributed.launcher.api._get_addr_and_port
-        probe.check(inspect.unwrap(wrapped) is not wrapped, "_get_addr_and_port is wrapped")
-        probe.equal(
-            inspect.unwrap(wrapped).__module__, "torch.distributed.launcher.api", "home of the wrapped function"
-        )
-    case "sharded_grad_scaler":
-        from torch.distributed.fsdp import sharded_grad_scaler
-
-        ours = torch_npu.npu.amp.sharded_grad_scaler._ShardedGradScaler
-        probe.same(sharded_grad_scaler.ShardedGradScaler, ours, "sharded_grad_scaler.ShardedGradScaler")
+c10d, launcher = torch.distributed.distributed_c10d, torch.distributed.launcher.api
+parts = {
+    "torch._C._distributed_c10d._verify_params_across_processes": (
+        torch._C._distributed_c10d._verify_params_across_processes,
+        torch_npu.distributed._verify_params_across_processes,
+    ),
+    "torch.distributed.nn.functional._AllGatherBase.backward": (
+        functional._AllGatherBase.backward,
+        torch_npu.distributed.nn.functional._allgather_base_backward_hccl,
+    ),
+    "the function inside the wrapper of distributed_c10d.rendezvous": (
+        inspect.unwrap(c10d.rendezvous),
+        torch.distributed.rendezvous,
+    ),
+    "sharded_grad_scaler.ShardedGradScaler": (
+        sharded_grad_scaler.ShardedGradScaler,
+        torch_npu.npu.amp.sharded_grad_scaler._ShardedGradScaler,
+    ),
+}
+probe.equal([what for what, (found, ours) in parts.items() if found is not ours], [], "parts that were not replaced")
+wrapped = {"rendezvous": c10d.rendezvous, "_get_addr_and_port": launcher._get_addr_and_port}
+bare = [name for name, function in wrapped.items() if inspect.unwrap(function) is function]
+probe.equal(bare, [], "functions that are not wrapped")
+home = inspect.unwrap(launcher._get_addr_and_port).__module__
+probe.equal(home, "torch.distributed.launcher.api", "home of the wrapped _get_addr_and_port")
 probe.compilers_absent()

@@ -8,7 +8,7 @@ only its name may exist; a wrong name must fail as on any other module.
 # [tool.conformance]
 # rule = "import/exports/3"
 # level = "must"
-# matrix = { name = ["HiFloat8Tensor", "erase_stream", "matmul_checksum"], access = ["attribute", "from"] }
+# matrix = { access = ["attribute", "from"] }
 # timeout = 60
 # releases = ">=2.13"
 # ///
@@ -18,27 +18,27 @@ import importlib
 import torch_npu
 from harness import probe
 
-name = probe.param("name")
-home, attribute = {
+homes = {
     "HiFloat8Tensor": ("torch_npu.utils.hif8_tensor", "_HiFloat8Tensor"),
     "erase_stream": ("torch_npu.npu.utils", "_erase_stream"),
     "matmul_checksum": ("torch_npu.asd.checksum", "_matmul_checksum"),
-}[name]
+}
+probe.equal([name for name in homes if name not in dir(torch_npu)], [], "names that dir() leaves out before use")
+probe.equal([name for name in homes if name in vars(torch_npu)], [], "names that are stored before use")
+probe.modules.absent("torch_npu.utils.hif8_tensor")
 
-probe.check(name in dir(torch_npu), f"dir(torch_npu) lists {name} before use")
-probe.check(name not in vars(torch_npu), f"{name} is not stored before use")
-if name == "HiFloat8Tensor":
-    probe.modules.absent("torch_npu.utils.hif8_tensor")
+values = {}
+for name in homes:
+    if probe.param("access") == "attribute":
+        values[name] = getattr(torch_npu, name)
+    else:
+        exec(f"from torch_npu import {name}", values)
 
-if probe.param("access") == "attribute":
-    value = getattr(torch_npu, name)
-else:
-    namespace = {}
-    exec(f"from torch_npu import {name}", namespace)
-    value = namespace[name]
-
-probe.same(value, getattr(importlib.import_module(home), attribute), f"torch_npu.{name}")
-probe.same(vars(torch_npu).get(name), value, f"{name} is stored after use")
+others = [
+    name for name, (home, real) in homes.items() if values[name] is not getattr(importlib.import_module(home), real)
+]
+probe.equal(others, [], "names that are not the object of their home module")
+probe.equal([name for name in homes if vars(torch_npu).get(name) is not values[name]], [], "names not stored by use")
 with probe.raises(AttributeError) as caught:
     torch_npu.no_such_name  # noqa: B018
 text = str(caught.value)

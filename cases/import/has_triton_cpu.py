@@ -8,7 +8,6 @@ wrong.
 # [tool.conformance]
 # rule = "import/has_triton/3"
 # level = "must"
-# matrix = { include_cpu = [true, false], backend_listed = [true, false] }
 # timeout = 60
 # releases = ">=2.13"
 # ///
@@ -33,19 +32,23 @@ class Missing(device_interface.DeviceInterface):
 
 triton, backends = types.ModuleType("triton"), types.ModuleType("triton.backends")
 triton.backends = backends
-backends.backends = {"cpu": object()} if probe.param("backend_listed") else {"npu": object()}
 
 
 def interface(device):
     return Present if device == "cpu" else Missing
 
 
-torch.utils._triton.has_triton.cache_clear()
+answers = {}
 with (
     mock.patch.dict(sys.modules, {"triton": triton, "triton.backends": backends}),
     mock.patch.object(torch.utils._triton, "has_triton_package", lambda: True),
     mock.patch.object(device_interface, "get_interface_for_device", interface),
 ):
-    answer = torch.utils._triton.has_triton(include_cpu=probe.param("include_cpu"))
+    for include_cpu in (True, False):
+        for listed in ("cpu", "npu"):
+            backends.backends = {listed: object()}
+            torch.utils._triton.has_triton.cache_clear()
+            answers[include_cpu, listed] = torch.utils._triton.has_triton(include_cpu=include_cpu)
 
-probe.same(answer, probe.param("include_cpu") and probe.param("backend_listed"), "has_triton(include_cpu=…) on a CPU")
+expected = {key: key == (True, "cpu") for key in answers}
+probe.equal(answers, expected, "has_triton(include_cpu=…) on a CPU, by include_cpu and listed backend")

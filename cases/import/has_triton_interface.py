@@ -8,7 +8,6 @@ wrong; with a second registration Inductor sees the NPU twice.
 # [tool.conformance]
 # rule = "import/has_triton/4"
 # level = "must"
-# matrix = { package = [true, false] }
 # timeout = 60
 # releases = ">=2.9"
 # ///
@@ -33,17 +32,16 @@ def record(device, interface):
     real(device, interface)
 
 
-package = mock.patch.object(torch.utils._triton, "has_triton_package", lambda: probe.param("package"))
-with package, mock.patch.object(device_interface, "register_interface_for_device", record):
-    torch.utils._triton.has_triton.cache_clear()
-    first = torch.utils._triton.has_triton()
-    torch.utils._triton.has_triton.cache_clear()
-    probe.same(torch.utils._triton.has_triton(), first, "has_triton() asked again")
+def ask(package):
+    patched = mock.patch.object(torch.utils._triton, "has_triton_package", lambda: package)
+    with patched, mock.patch.object(device_interface, "register_interface_for_device", record):
+        for turn in ("first", "second"):
+            torch.utils._triton.has_triton.cache_clear()
+            probe.same(torch.utils._triton.has_triton(), package, f"has_triton() asked the {turn} time, {package=}")
 
-if probe.param("package"):
-    probe.same(first, True, "has_triton() with the package and an NPU")
-    probe.equal(registered, ["npu", *(f"npu:{index}" for index in range(32))], "registered NPU devices, in order")
-else:
-    probe.same(first, False, "has_triton() without the package")
-    probe.equal(registered, [], "registered NPU devices")
+
+ask(package=False)
+probe.equal(registered, [], "registered NPU devices without the package")
+ask(package=True)
+probe.equal(registered, ["npu", *(f"npu:{index}" for index in range(32))], "registered NPU devices, in order")
 probe.modules.absent("torch_npu._inductor")

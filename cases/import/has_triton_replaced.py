@@ -8,7 +8,6 @@ generate kernels. The replacement must not import triton merely to be in place.
 # [tool.conformance]
 # rule = "import/has_triton/1"
 # level = "must"
-# matrix = { order = ["npu_first", "name_bound_before"] }
 # timeout = 60
 # releases = ">=2.9"
 # ///
@@ -28,12 +27,12 @@ import torch_npu.utils._dynamo as npu_dynamo
 probe.same(torch.utils._triton.has_triton, npu_dynamo.has_triton, "torch.utils._triton.has_triton")
 probe.check(bound_before is not npu_dynamo.has_triton, "torch's own function was replaced, not the name alone")
 probe.compilers_absent()
-if probe.param("order") == "name_bound_before":
-    # A module of torch that bound the name at its own import must have been served after the replacement.
-    import torch._inductor.compile_fx
-    import torch._inductor.scheduler
 
-    import torch_npu._inductor
+# A module of torch that binds the name at its own import must be served after the replacement.
+import torch._inductor.compile_fx
+import torch._inductor.scheduler
 
-    probe.same(torch._inductor.compile_fx.has_triton, torch.utils._triton.has_triton, "compile_fx.has_triton")
-    probe.same(torch._inductor.scheduler.has_triton, torch.utils._triton.has_triton, "scheduler.has_triton")
+import torch_npu._inductor
+
+probe.same(torch._inductor.compile_fx.has_triton, torch.utils._triton.has_triton, "compile_fx.has_triton")
+probe.same(torch._inductor.scheduler.has_triton, torch.utils._triton.has_triton, "scheduler.has_triton")

@@ -8,7 +8,6 @@ that mixes them up runs the block in another precision, and nothing tells the us
 # [tool.conformance]
 # rule = "import/inventory/3"
 # level = "must"
-# matrix = { form = ["default", "keywords", "positional", "disabled", "torch_autocast"] }
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
@@ -17,7 +16,7 @@ import torch
 import torch_npu
 from harness import probe
 
-block, expected = {
+BLOCKS = {
     "default": (lambda: torch.npu.amp.autocast(enabled=True), ("npu", torch.float16, True, True)),
     "keywords": (
         lambda: torch.npu.amp.autocast(dtype=torch.bfloat16, cache_enabled=False),
@@ -26,7 +25,7 @@ block, expected = {
     "positional": (lambda: torch_npu.npu.amp.autocast(True, torch.bfloat16), ("npu", torch.bfloat16, True, True)),
     "disabled": (lambda: torch_npu.npu.amp.autocast(enabled=False), ("npu", torch.float16, False, True)),
     "torch_autocast": (lambda: torch.autocast("npu", dtype=torch.float16), ("npu", torch.float16, True, None)),
-}[probe.param("form")]
+}
 graphs = []
 
 
@@ -35,15 +34,21 @@ def capture(module, _):
     return module.forward
 
 
-def inside(x):
-    with block():
-        return x + 1
+wrong = {}
+for form, (block, expected) in BLOCKS.items():
+    torch.compiler.reset()
+    graphs.clear()
 
+    def inside(x, block=block):
+        with block():
+            return x + 1
 
-result = torch.compile(inside, backend=capture, fullgraph=True)(torch.ones(3))
-probe.close(result, torch.full((3,), 2.0), "x + 1 inside the block")
-probe.equal(len(graphs), 1, "captured graphs")
-names = [getattr(node.target, "__name__", "") for node in graphs[0].nodes]
-entered = [tuple(node.args) for node in graphs[0].nodes if getattr(node.target, "__name__", "") == "_enter_autocast"]
-probe.equal(entered, [expected], "device, dtype, enabled, cache_enabled of the captured block")
-probe.check(names.index("_enter_autocast") < names.index("add") < names.index("_exit_autocast"), "order", names=names)
+    result = torch.compile(inside, backend=capture, fullgraph=True)(torch.ones(3))
+    probe.close(result, torch.full((3,), 2.0), f"x + 1 inside the block, {form}")
+    probe.equal(len(graphs), 1, f"captured graphs, {form}")
+    nodes = [(getattr(node.target, "__name__", ""), tuple(node.args)) for node in graphs[0].nodes]
+    entered = [arguments for name, arguments in nodes if name == "_enter_autocast"]
+    order = [name for name, _ in nodes if name in ("_enter_autocast", "add", "_exit_autocast")]
+    if entered != [expected] or order != ["_enter_autocast", "add", "_exit_autocast"]:
+        wrong[form] = f"{order}, {entered} instead of {expected}"
+probe.equal(wrong, {}, "order, and device, dtype, enabled, cache_enabled, of captured blocks")

@@ -9,7 +9,7 @@ model.
 # [tool.conformance]
 # rule = "import/inventory/14"
 # level = "must"
-# matrix = { binding = ["imported_name", "closure", "argument", "local", "module_alias", "full_path"] }
+# matrix = { reached = ["by_path", "by_name"] }
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
@@ -62,9 +62,18 @@ def full_path(x):
         return x + 1
 
 
-functions = {function.__name__: function for function in (imported_name, argument, local, module_alias, full_path)}
-functions["closure"] = build_closure(autocast)
-compiled = torch.compile(functions[probe.param("binding")], backend=capture, fullgraph=True)
-probe.close(compiled(torch.ones(3)), torch.full((3,), 2.0), "x + 1 inside the block")
-entered = [node.args[:2] for node in graphs[0].nodes if getattr(node.target, "__name__", "") == "_enter_autocast"]
-probe.equal(entered, [("npu", torch.bfloat16)], "device and dtype of the captured block")
+known = {"by_path": (local, full_path), "by_name": (imported_name, build_closure(autocast), argument, module_alias)}
+wrong = {}
+for function in known[probe.param("reached")]:
+    torch.compiler.reset()
+    graphs.clear()
+    try:
+        result = torch.compile(function, backend=capture, fullgraph=True)(torch.ones(3))
+    except Exception as error:
+        wrong[function.__name__] = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+        continue
+    nodes = graphs[0].nodes if graphs else []
+    entered = [node.args[:2] for node in nodes if getattr(node.target, "__name__", "") == "_enter_autocast"]
+    if entered != [("npu", torch.bfloat16)] or result.tolist() != [2.0, 2.0, 2.0]:
+        wrong[function.__name__] = f"entered {entered}, result {result.tolist()}"
+probe.equal(wrong, {}, "blocks that are not captured with device npu and dtype bfloat16")

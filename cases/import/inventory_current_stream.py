@@ -9,7 +9,7 @@ result.
 # [tool.conformance]
 # rule = "import/inventory/7"
 # level = "must"
-# matrix = { order = ["dynamo_before", "dynamo_after"], argument = ["none", "device"] }
+# matrix = { order = ["dynamo_before", "dynamo_after"] }
 # timeout = 60
 # releases = ">=2.12"
 # ///
@@ -30,14 +30,14 @@ from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
 handlers = TorchInGraphFunctionVariable._get_handlers()
 probe.same(handlers[torch.npu.current_stream], handlers[torch.accelerator.current_stream], "handler of current_stream")
 
-arguments = () if probe.param("argument") == "none" else ("npu:0",)
+for arguments in ((), ("npu:0",)):
+    torch.compiler.reset()
 
+    def ask(x, arguments=arguments):
+        return x + 1, torch.npu.current_stream(*arguments)
 
-def ask(x):
-    return x + 1, torch.npu.current_stream(*arguments)
-
-
-value, stream = torch.compile(ask, backend="eager", fullgraph=True)(torch.ones(3))
-probe.close(value, torch.full((3,), 2.0), "x + 1")
-probe.equal(stream.device, torch.device("npu", 0), "device of the stream")
-probe.equal(stream.stream_id, torch.npu.current_stream().stream_id, "the stream is the current one")
+    value, stream = torch.compile(ask, backend="eager", fullgraph=True)(torch.ones(3))
+    probe.close(value, torch.full((3,), 2.0), f"x + 1 beside current_stream{arguments}")
+    probe.equal(stream.device, torch.device("npu", 0), f"device of current_stream{arguments}")
+    current = torch.npu.current_stream().stream_id
+    probe.equal(stream.stream_id, current, f"current_stream{arguments} in a compiled function")

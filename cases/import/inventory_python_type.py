@@ -8,7 +8,6 @@ raises inside the trace, or the branch for NPUs is left out.
 # [tool.conformance]
 # rule = "import/inventory/5"
 # level = "must"
-# matrix = { kind = ["Event", "Stream"] }
 # timeout = 60
 # releases = ">=2.10"
 # ///
@@ -17,20 +16,18 @@ import torch
 import torch_npu
 from harness import probe
 
-kind = getattr(torch.npu, probe.param("kind"))
-generic = getattr(torch, probe.param("kind"))
-value = kind()
+for name in ("Event", "Stream"):
+    kind, generic = getattr(torch.npu, name), getattr(torch, name)
+    value = kind()
 
+    def exact(x, value=value, kind=kind):
+        return x + 1 if type(value) is kind else x - 1
 
-def exact(x):
-    return x + 1 if type(value) is kind else x - 1
+    def instance(x, value=value, kind=kind, generic=generic):
+        return x + 1 if isinstance(value, kind) and isinstance(value, generic) else x - 1
 
-
-def instance(x):
-    return x + 1 if isinstance(value, kind) and isinstance(value, generic) else x - 1
-
-
-for function in (exact, instance):
-    probe.close(function(torch.ones(3)), torch.full((3,), 2.0), f"{function.__name__}, eager")
-    compiled = torch.compile(function, backend="eager", fullgraph=True)
-    probe.close(compiled(torch.ones(3)), torch.full((3,), 2.0), f"{function.__name__}, compiled")
+    for function in (exact, instance):
+        torch.compiler.reset()
+        probe.close(function(torch.ones(3)), torch.full((3,), 2.0), f"{function.__name__} type of {name}, eager")
+        compiled = torch.compile(function, backend="eager", fullgraph=True)
+        probe.close(compiled(torch.ones(3)), torch.full((3,), 2.0), f"{function.__name__} type of {name}, compiled")

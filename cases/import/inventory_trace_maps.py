@@ -8,7 +8,7 @@ and shows that setup steps are repeated. Compares by identity with the maps of t
 # [tool.conformance]
 # rule = "import/inventory/8"
 # level = "must"
-# matrix = { order = ["dynamo_before", "dynamo_after"], again = ["import", "setup", "backend", "reset"] }
+# matrix = { order = ["dynamo_before", "dynamo_after"] }
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
@@ -27,29 +27,30 @@ import torch
 import torch_npu.dynamo.trace_rule as npu_rules
 import torch_npu.utils._dynamo as npu_dynamo
 
-for _ in range(2):
-    match probe.param("again"):
-        case "import":
-            importlib.import_module("torch_npu")
-            importlib.import_module("torch._dynamo.backends.registry")
-        case "setup":
-            npu_dynamo._lazy_dynamo_setup()
-        case "backend":
-            torch.compile(lambda x: x, backend="inductor")
-            torch.compiler.list_backends()
-        case "reset":
-            torch.compiler.reset()
-
 maps = {
     "in-graph functions": npu_rules.torch_non_c_binding_in_graph_functions_npu,
     "in-graph C bindings": npu_rules.torch_c_binding_in_graph_functions_npu,
     "skipped functions": npu_rules.skip_functions_npu,
 }
-table = torch._dynamo.trace_rules.torch_name_rule_map
-for name, rules in maps.items():
-    probe.equal(sum(entry is rules for entry in table), 1, f"times that the map of {name} is in the table")
-probe.equal(
-    torch._dynamo.trace_rules.lookup(torch.npu.is_available).__name__,
-    "TorchInGraphFunctionVariable",
-    "rule for torch.npu.is_available",
-)
+
+
+def judge(after):
+    table = torch._dynamo.trace_rules.torch_name_rule_map
+    counts = {name: sum(entry is rules for entry in table) for name, rules in maps.items()}
+    probe.equal(counts, dict.fromkeys(maps, 1), f"times that each map is in the table after {after}")
+    rule = torch._dynamo.trace_rules.lookup(torch.npu.is_available).__name__
+    probe.equal(rule, "TorchInGraphFunctionVariable", f"rule for torch.npu.is_available after {after}")
+
+
+judge("the imports")
+for _ in range(2):
+    importlib.import_module("torch_npu")
+    importlib.import_module("torch._dynamo.backends.registry")
+    judge("another import")
+    npu_dynamo._lazy_dynamo_setup()
+    judge("another setup")
+    torch.compile(lambda x: x, backend="inductor")
+    torch.compiler.list_backends()
+    judge("the use of a backend")
+    torch.compiler.reset()
+    judge("a reset")

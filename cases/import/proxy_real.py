@@ -9,7 +9,7 @@ child, what a user patches or checks with isinstance is not what the backend run
 # [tool.conformance]
 # rule = "import/proxy/2"
 # level = "must"
-# matrix = { first = ["import", "dotted", "from_package", "from_child", "real_name"] }
+# matrix = { first = ["import", "from_package", "child", "real_name"] }
 # timeout = 60
 # releases = ">=2.10"
 # ///
@@ -22,12 +22,10 @@ probe.modules.absent("torch_npu.dynamo.npugraph_ex")
 match probe.param("first"):
     case "import":
         import npugraph_ex
-    case "dotted":
-        import npugraph_ex.npu_fx_compiler
     case "from_package":
         from npugraph_ex import CompilerConfig
-    case "from_child":
-        from npugraph_ex.npu_fx_compiler import compile_fx
+    case "child":
+        import npugraph_ex.npu_fx_compiler
     case "real_name":
         import torch_npu.dynamo.npugraph_ex
 

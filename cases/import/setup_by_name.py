@@ -8,7 +8,7 @@ backends). A trigger that kept a reference from import time would pass their wra
 # [tool.conformance]
 # rule = "import/setup/1"
 # level = "must"
-# matrix = { route = ["dynamo", "registry", "compile"] }
+# matrix = { route = ["dynamo", "compile"] }
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
@@ -31,8 +31,6 @@ npu_dynamo._lazy_dynamo_setup = counted_setup
 
 match probe.param("route"):
     case "dynamo":
-        import torch._dynamo
-    case "registry":
         import torch._dynamo.backends.registry
     case "compile":
         torch.compile(lambda x: x, backend="eager")

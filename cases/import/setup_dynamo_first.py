@@ -8,7 +8,7 @@ with NPU objects is the import of torch_npu, so setup may not wait for another i
 # [tool.conformance]
 # rule = "import/setup/2"
 # level = "must"
-# matrix = { before = ["package", "submodule", "decorator", "traced"] }
+# matrix = { before = ["imported", "traced"] }
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
@@ -20,12 +20,8 @@ import torch
 from harness import probe
 
 match probe.param("before"):
-    case "package":
-        import torch._dynamo
-    case "submodule":
+    case "imported":
         import torch._dynamo.config
-    case "decorator":
-        torch.compile(lambda x: x, backend="eager")
     case "traced":
         probe.close(torch.compile(lambda x: x - 1, backend="eager")(torch.tensor(1)), torch.tensor(0), "compiled x - 1")
 probe.modules.absent("torch_npu")

@@ -9,21 +9,26 @@ state set in one is not seen by the other.
 # [tool.conformance]
 # rule = "import/snapshot/5"
 # level = "must"
-# matrix = { name = ["amp", "amp.grad_scaler", "streams", "memory", "random", "graphs", "utils"] }
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
 
 import importlib
+import sys
 
 import torch_npu
 from harness import probe
 
-name = probe.param("name")
-original = importlib.import_module(f"torch_npu.npu.{name}")
-probe.same(importlib.import_module(f"torch.npu.{name}"), original, f"torch.npu.{name}")
-probe.same(importlib.import_module(f"torch_npu.npu.{name}"), original, f"torch_npu.npu.{name} imported again")
-top = name.partition(".")[0]
-probe.same(
-    getattr(torch_npu.npu, top), importlib.import_module(f"torch_npu.npu.{top}"), f"attribute {top} of torch_npu.npu"
-)
+copies = {}
+for name in ("amp", "amp.grad_scaler", "streams", "memory", "random", "graphs", "utils"):
+    top = name.partition(".")[0]
+    original = importlib.import_module(f"torch_npu.npu.{name}")
+    original_top = sys.modules[f"torch_npu.npu.{top}"]
+    met = {
+        f"torch.npu.{name}": importlib.import_module(f"torch.npu.{name}") is original,
+        f"torch_npu.npu.{name} imported again": importlib.import_module(f"torch_npu.npu.{name}") is original,
+        f"attribute {top} of torch_npu.npu": getattr(torch_npu.npu, top) is original_top,
+    }
+    if not all(met.values()):
+        copies[name] = [what for what, holds in met.items() if not holds]
+probe.equal(copies, {}, "modules of which there are two, and where the other one is met")
