@@ -34,15 +34,16 @@ def capture(module, _):
     return module.forward
 
 
+def inside(x):
+    with block():
+        return x + 1
+
+
 wrong = {}
-for form, (block, expected) in BLOCKS.items():
+for form, chosen in BLOCKS.items():
+    block, expected = chosen  # the compiled function takes `block` from here
     torch.compiler.reset()
     graphs.clear()
-
-    def inside(x, block=block):
-        with block():
-            return x + 1
-
     result = torch.compile(inside, backend=capture, fullgraph=True)(torch.ones(3))
     probe.close(result, torch.full((3,), 2.0), f"x + 1 inside the block, {form}")
     probe.equal(len(graphs), 1, f"captured graphs, {form}")

@@ -30,12 +30,13 @@ from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
 handlers = TorchInGraphFunctionVariable._get_handlers()
 probe.same(handlers[torch.npu.current_stream], handlers[torch.accelerator.current_stream], "handler of current_stream")
 
+
+def ask(x):
+    return x + 1, torch.npu.current_stream(*arguments)
+
+
 for arguments in ((), ("npu:0",)):
     torch.compiler.reset()
-
-    def ask(x, arguments=arguments):
-        return x + 1, torch.npu.current_stream(*arguments)
-
     value, stream = torch.compile(ask, backend="eager", fullgraph=True)(torch.ones(3))
     probe.close(value, torch.full((3,), 2.0), f"x + 1 beside current_stream{arguments}")
     probe.equal(stream.device, torch.device("npu", 0), f"device of current_stream{arguments}")

@@ -16,16 +16,18 @@ import torch
 import torch_npu
 from harness import probe
 
+
+def exact(x):
+    return x + 1 if type(value) is kind else x - 1
+
+
+def instance(x):
+    return x + 1 if isinstance(value, kind) and isinstance(value, generic) else x - 1
+
+
 for name in ("Event", "Stream"):
     kind, generic = getattr(torch.npu, name), getattr(torch, name)
     value = kind()
-
-    def exact(x, value=value, kind=kind):
-        return x + 1 if type(value) is kind else x - 1
-
-    def instance(x, value=value, kind=kind, generic=generic):
-        return x + 1 if isinstance(value, kind) and isinstance(value, generic) else x - 1
-
     for function in (exact, instance):
         torch.compiler.reset()
         probe.close(function(torch.ones(3)), torch.full((3,), 2.0), f"{function.__name__} type of {name}, eager")
