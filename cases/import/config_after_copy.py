@@ -8,10 +8,13 @@ would be lost on each of these ways.
 # [tool.conformance]
 # rule = "import/config/5"
 # level = "must"
-# matrix = { use = ["read", "assign", "patch", "save_and_load", "hash", "type", "portable"] }
+# matrix = {}
 # timeout = 60
 # releases = ">=2.13"
 # ///
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 from harness import probe
 
@@ -31,29 +34,41 @@ probe.equal(
     },
     "NPU keys in the copy",
 )
-match probe.param("use"):
-    case "read":
-        probe.equal(config.npu_backend, "default", "npu_backend read as an attribute")
-    case "assign":
-        config.npu_backend = "mlir"
-        probe.equal(config.npu_backend, "mlir", "npu_backend after the assignment")
-        probe.equal(config.get_config_copy()["npu_backend"], "mlir", "npu_backend in the next copy")
-    case "patch":
-        with config.patch(npu_backend="dvm"):
-            probe.equal(config.npu_backend, "dvm", "npu_backend inside the patch")
-        probe.equal(config.npu_backend, "default", "npu_backend after the patch")
-    case "save_and_load":
-        config.npu_backend = "mlir"
-        saved = config.save_config()
-        config.npu_backend = "dvm"
-        config.load_config(saved)
-        probe.equal(config.npu_backend, "mlir", "npu_backend after loading the saved configuration")
-    case "hash":
-        before = config.get_hash()
-        config.npu_backend = "mlir"
-        probe.check(config.get_hash() != before, "the configuration's hash depends on npu_backend")
-    case "type":
-        probe.same(config.get_type("npu_backend"), str, "declared type of npu_backend")
-    case _:
-        probe.equal(config.save_config_portable().get("npu_backend"), "default", "npu_backend in the portable form")
-probe.modules.absent("torch_npu._inductor")
+
+
+def use(what):
+    match what:
+        case "read":
+            probe.equal(config.npu_backend, "default", "npu_backend read as an attribute")
+        case "assign":
+            config.npu_backend = "mlir"
+            probe.equal(config.npu_backend, "mlir", "npu_backend after the assignment")
+            probe.equal(config.get_config_copy()["npu_backend"], "mlir", "npu_backend in the next copy")
+        case "patch":
+            with config.patch(npu_backend="dvm"):
+                probe.equal(config.npu_backend, "dvm", "npu_backend inside the patch")
+            probe.equal(config.npu_backend, "default", "npu_backend after the patch")
+        case "save_and_load":
+            config.npu_backend = "mlir"
+            saved = config.save_config()
+            config.npu_backend = "dvm"
+            config.load_config(saved)
+            probe.equal(config.npu_backend, "mlir", "npu_backend after loading the saved configuration")
+        case "hash":
+            before = config.get_hash()
+            config.npu_backend = "mlir"
+            probe.check(config.get_hash() != before, "the configuration's hash depends on npu_backend")
+        case "type":
+            probe.same(config.get_type("npu_backend"), str, "declared type of npu_backend")
+        case _:
+            probe.equal(config.save_config_portable().get("npu_backend"), "default", "npu_backend in the portable form")
+    probe.modules.absent("torch_npu._inductor")
+
+
+wrong = {}
+for what in ("read", "assign", "patch", "save_and_load", "hash", "type", "portable"):
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:  # what one use sets, the next must not see
+        error = pool.submit(use, what).exception()
+    if error is not None:
+        wrong[what] = f"{type(error).__name__}: {error}"
+probe.check(not wrong, "npu_backend is a real entry in each use", **wrong)

@@ -8,12 +8,13 @@ compiled yet.
 # [tool.conformance]
 # rule = "import/config/3"
 # level = "must"
-# matrix = { form = ["context_keyword", "context_dict", "decorator", "nested", "after_exception"], key = [
-#   "npu_backend", "enable_shape_handling",
-# ] }
+# matrix = {}
 # timeout = 60
 # releases = ">=2.13"
 # ///
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 from harness import probe
 
@@ -22,16 +23,16 @@ import torch_npu
 
 import torch._inductor.config as config
 
-key = probe.param("key")
-default, value = {"npu_backend": ("default", "dvm"), "enable_shape_handling": (False, True)}[key]
+KEYS = {"npu_backend": ("default", "dvm"), "enable_shape_handling": (False, True)}
 
 
-def read():
-    return getattr(config, key)
+def inside(form, key):
+    default, value = KEYS[key]
 
+    def read():
+        return getattr(config, key)
 
-def inside():
-    match probe.param("form"):
+    match form:
         case "context_keyword":
             with config.patch(**{key: value}):
                 return read()
@@ -53,10 +54,19 @@ def inside():
             return seen[0]
 
 
-try:
-    found = inside()
-except (AttributeError, KeyError) as error:
-    found = f"{type(error).__name__}: {error}"
-probe.equal(found, value, f"{key} inside the patch")
-probe.equal(read(), default, f"{key} after the patch")
-probe.modules.absent("torch_npu._inductor")
+def patch(form, key):
+    default, value = KEYS[key]
+    probe.equal(inside(form, key), value, f"{key} inside the patch")
+    probe.equal(getattr(config, key), default, f"{key} after the patch")
+    probe.modules.absent("torch_npu._inductor")
+
+
+wrong = {}
+for form in ("context_keyword", "context_dict", "decorator", "nested", "after_exception"):
+    for key in KEYS:
+        # The first patch may make the keys known, so each gets a copy of the process.
+        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+            error = pool.submit(patch, form, key).exception()
+        if error is not None:
+            wrong[f"{form} {key}"] = f"{type(error).__name__}: {error}"
+probe.check(not wrong, "each form of patch sets the key inside and restores it", **wrong)

@@ -8,14 +8,16 @@ prepare the process before Dynamo traces. Where the choice comes from makes no d
 # [tool.conformance]
 # rule = "import/precedence/4"
 # level = "must"
-# matrix = { source = ["option", "config", "environment"], backend = ["default", "mlir", "dvm", "some_new_name"] }
-# timeout = 60
+# matrix = {}
+# timeout = 120
 # releases = ">=2.13"
 # ///
 
 import os
 import sys
 import types
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 from harness import probe
 
@@ -35,21 +37,37 @@ sys.modules["torch_npu._inductor"] = npu_inductor
 torch._inductor.compile_fx.compile_fx = lambda model, _inputs, **_: model
 
 config.get_config_copy()  # from here on the NPU keys exist in every release
-backend, options = probe.param("backend"), None
-match probe.param("source"):
-    case "option":
-        options = {"npu_backend": backend}
-    case "config":
-        config.npu_backend = backend
-    case _:
-        os.environ[VARIABLE] = backend
-before = os.environ.get(VARIABLE)
 
-wrapper = torch._TorchCompileInductorWrapper("default", options, None)
-probe.equal(loaded, [backend] if backend in ("mlir", "dvm") else [], "code generators loaded when the wrapper is built")
-probe.equal(os.environ.get(VARIABLE), before, f"{VARIABLE} after the wrapper was built")
 
-for _ in range(2):
-    wrapper(torch.fx.symbolic_trace(torch.nn.Identity()), [torch.ones(1)])
-probe.equal(loaded, [backend], "code generators loaded after two calls")
-probe.equal(os.environ.get(VARIABLE), before, f"{VARIABLE} after the calls")
+def build_and_call(source, backend):
+    options = None
+    match source:
+        case "option":
+            options = {"npu_backend": backend}
+        case "config":
+            config.npu_backend = backend
+        case _:
+            os.environ[VARIABLE] = backend
+    before = os.environ.get(VARIABLE)
+
+    wrapper = torch._TorchCompileInductorWrapper("default", options, None)
+    probe.equal(
+        loaded, [backend] if backend in ("mlir", "dvm") else [], "code generators loaded when the wrapper is built"
+    )
+    probe.equal(os.environ.get(VARIABLE), before, f"{VARIABLE} after the wrapper was built")
+
+    for _ in range(2):
+        wrapper(torch.fx.symbolic_trace(torch.nn.Identity()), [torch.ones(1)])
+    probe.equal(loaded, [backend], "code generators loaded after two calls")
+    probe.equal(os.environ.get(VARIABLE), before, f"{VARIABLE} after the calls")
+
+
+wrong = {}
+for source in ("option", "config", "environment"):
+    for backend in ("default", "mlir", "dvm", "some_new_name"):
+        # A generator stays loaded, so each combination gets a copy of the process.
+        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+            error = pool.submit(build_and_call, source, backend).exception()
+        if error is not None:
+            wrong[f"{backend} by {source}"] = f"{type(error).__name__}: {error}"
+probe.check(not wrong, "each code generator is loaded once, and not before its time", **wrong)
