@@ -10,7 +10,7 @@ loader by a stand-in.
 # rule = "import/wrapper/2"
 # level = "must"
 # matrix = { wrapper = ["_TorchCompileInductorWrapper", "_TorchCompileAOTInductorWrapper"], patches = [
-#   "not_given", "none", "empty", "new_key", "same_key",
+#   "not_given", "given",
 # ] }
 # timeout = 60
 # releases = ">=2.12"
@@ -26,13 +26,14 @@ import torch_npu
 
 import torch._inductor.compile_fx
 
-given = {
-    "not_given": {},
-    "none": {"config_patches": None},
-    "empty": {"config_patches": {}},
-    "new_key": {"config_patches": {"max_autotune": True}},
-    "same_key": {"config_patches": {"epilogue_fusion": False}},
-}[probe.param("patches")]
+CALLS = {"not given": {}}
+if probe.param("patches") == "given":
+    CALLS = {
+        "none": {"config_patches": None},
+        "empty": {"config_patches": {}},
+        "new key": {"config_patches": {"max_autotune": True}},
+        "same key": {"config_patches": {"epilogue_fusion": False}},
+    }
 
 npu_inductor = types.ModuleType("torch_npu._inductor")
 npu_inductor._load_backend = lambda: None
@@ -46,11 +47,16 @@ def compile_fx(model, _inputs, config_patches=None, **_):
 
 
 torch._inductor.compile_fx.compile_fx = compile_fx
-wrapper = getattr(torch, probe.param("wrapper"))("default", {"epilogue_fusion": True}, None)
-model = torch.fx.symbolic_trace(torch.nn.Identity())
-expected = {**wrapper.config, **(given.get("config_patches") or {})}
-try:
-    wrapper(model, [torch.ones(1)], **given)
-except TypeError as error:
-    received.append(f"TypeError: {error}")
-probe.equal(received, [expected], "configuration with which compile_fx was called")
+wrong = {}
+for name, given in CALLS.items():
+    received.clear()
+    wrapper = getattr(torch, probe.param("wrapper"))("default", {"epilogue_fusion": True}, None)
+    model = torch.fx.symbolic_trace(torch.nn.Identity())
+    expected = {**wrapper.config, **(given.get("config_patches") or {})}
+    try:
+        wrapper(model, [torch.ones(1)], **given)
+    except TypeError as error:
+        received.append(f"TypeError: {error}")
+    if received != [expected]:
+        wrong[name] = {"received": list(received), "expected": [expected]}
+probe.check(not wrong, "compile_fx is called with the wrapper's options and the patches over them", **wrong)

@@ -1,50 +1,67 @@
 """The Inductor wrappers' methods accept every call that torch's own methods accept.
 
 torch builds and calls these wrappers itself, and each torch release adds an argument. A replacement that repeats the
-signature of last year's torch turns into a TypeError in the middle of a compile. The control lists torch's parameters
-in an interpreter without torch_npu; each of them is then offered by position and by name.
+signature of last year's torch turns into a TypeError in the middle of a compile. torch's parameters
+are listed before `import torch_npu`; each of them is then offered by position and by name.
 """
 
 # /// script
 # [tool.conformance]
 # rule = "import/wrapper/1"
 # level = "must"
-# matrix = { wrapper = ["_TorchCompileInductorWrapper", "_TorchCompileAOTInductorWrapper"], method = [
-#   "__init__", "__call__", "apply_options", "apply_mode", "get_compiler_config", "reset",
-# ] }
+# matrix = { methods = ["inductor_call", "others"] }
 # timeout = 60
 # releases = ">=2.7.1"
 # ///
 
 import inspect
-import json
+import os
+
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 from harness import probe
 
-CONTROL = """
-import inspect, json, sys, torch
-method = getattr(getattr(torch, sys.argv[1]), sys.argv[2])
-print(json.dumps([[p.name, p.kind.name] for p in inspect.signature(method).parameters.values()]))
-"""
-
-wrapper, method = probe.param("wrapper"), probe.param("method")
-output = probe.python(CONTROL, wrapper, method, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}).stdout
-parameters = json.loads(output.splitlines()[-1])
-
 import torch
+
+METHODS = [
+    (wrapper, method)
+    for wrapper in ("_TorchCompileInductorWrapper", "_TorchCompileAOTInductorWrapper")
+    for method in ("__init__", "__call__", "apply_options", "apply_mode", "get_compiler_config", "reset")
+    if (probe.param("methods") == "inductor_call")
+    == ((wrapper, method) == ("_TorchCompileInductorWrapper", "__call__"))
+]
+
+
+def look_up(wrapper, method):
+    return getattr(getattr(torch, wrapper), method)
+
+
+plain = {names: list(inspect.signature(look_up(*names)).parameters.values()) for names in METHODS}
 import torch_npu
 
-replaced = inspect.signature(getattr(getattr(torch, wrapper), method), follow_wrapped=False)
-by_position = [name for name, kind in parameters if kind == "POSITIONAL_OR_KEYWORD"]
-only_named = [name for name, kind in parameters if kind == "KEYWORD_ONLY"]
-calls = {
-    "by position": (by_position, only_named),
-    "by name": (by_position[:1], by_position[1:] + only_named),  # self has no name for the caller
-}
-for manner, (positional, named) in calls.items():
-    try:
-        replaced.bind(*positional, **dict.fromkeys(named, 0))
-        refusal = None
-    except TypeError as error:
-        refusal = str(error)
-    probe.equal(refusal, None, f"refusal of torch's own arguments {positional[1:] + named} {manner}")
+
+def refusals(names):
+    replaced = inspect.signature(look_up(*names), follow_wrapped=False)
+    by_position = [p.name for p in plain[names] if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    only_named = [p.name for p in plain[names] if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    calls = {
+        "by position": (by_position, only_named),
+        "by name": (by_position[:1], by_position[1:] + only_named),  # self has no name for the caller
+    }
+
+    def refusal(positional, named):
+        try:
+            replaced.bind(*positional, **dict.fromkeys(named, 0))
+        except TypeError as error:
+            return str(error)
+        return None
+
+    found = {
+        f"{'.'.join(names)}, {positional[1:] + named} {manner}": refusal(positional, named)
+        for manner, (positional, named) in calls.items()
+    }
+    return {call: why for call, why in found.items() if why is not None}
+
+
+refused = {call: why for names in METHODS for call, why in refusals(names).items()}
+probe.equal(refused, {}, "calls with torch's own arguments that are refused")
