@@ -9,7 +9,7 @@ would be lost on each of these ways.
 # rule = "import/config/5"
 # level = "must"
 # matrix = {}
-# timeout = 60
+# timeout = 120
 # releases = ">=2.13"
 # ///
 

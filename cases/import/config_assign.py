@@ -9,7 +9,7 @@ It must not depend on something having compiled before.
 # rule = "import/config/2"
 # level = "must"
 # matrix = { assigned_by = ["setattr", "load_config"] }
-# timeout = 60
+# timeout = 120
 # releases = ">=2.13"
 # ///
 

@@ -10,7 +10,7 @@ fork made before `import torch_npu`.
 # rule = "import/config/6"
 # level = "must"
 # matrix = {}
-# timeout = 60
+# timeout = 120
 # releases = ">=2.7.1"
 # ///
 

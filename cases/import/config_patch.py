@@ -9,7 +9,7 @@ compiled yet.
 # rule = "import/config/3"
 # level = "must"
 # matrix = {}
-# timeout = 60
+# timeout = 120
 # releases = ">=2.13"
 # ///
 

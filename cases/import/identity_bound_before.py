@@ -9,7 +9,7 @@ name then refers to must give right results and must have started the NPU's Dyna
 # rule = "import/identity/3"
 # level = "must"
 # matrix = {}
-# timeout = 120
+# timeout = 180
 # releases = ">=2.7.1"
 # ///
 

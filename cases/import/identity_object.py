@@ -9,7 +9,7 @@ object is exchanged, names bound earlier go past the NPU, and two parts of one p
 # rule = "import/identity/1"
 # level = "must"
 # matrix = {}
-# timeout = 60
+# timeout = 120
 # releases = ">=2.7.1"
 # ///
 

@@ -12,7 +12,7 @@ stand-in, so no code generator needs to be installed.
 # rule = "import/precedence/1"
 # level = "must"
 # matrix = {}
-# timeout = 60
+# timeout = 120
 # releases = ">=2.13"
 # ///
 

@@ -9,7 +9,7 @@ warning registries, pickle to find where an object lives, the import system to t
 # rule = "import/scan/2"
 # level = "must"
 # matrix = { tools = ["find_spec_torchair", "find_spec_npugraph_ex", "others"] }
-# timeout = 60
+# timeout = 120
 # releases = ">=2.7.1"
 # ///
 

@@ -11,7 +11,7 @@ silently.
 # rule = "import/trigger/9"
 # level = "must"
 # matrix = { ways = ["npu_code", "other_backends", "export"] }
-# timeout = 120
+# timeout = 180
 # releases = ">=2.7.1"
 # ///
 

@@ -11,7 +11,7 @@ counts.
 # rule = "import/trigger/13"
 # level = "must"
 # matrix = { reloads = ["none", "one_or_two"] }
-# timeout = 60
+# timeout = 120
 # releases = ">=2.7.1, <2.15"           # from torch 2.15 on the backend carries a hook of its own
 # ///
 

@@ -12,7 +12,7 @@ loader by a stand-in.
 # matrix = { wrapper = ["_TorchCompileInductorWrapper", "_TorchCompileAOTInductorWrapper"], patches = [
 #   "not_given", "given",
 # ] }
-# timeout = 60
+# timeout = 120
 # releases = ">=2.12"
 # ///
 

@@ -10,7 +10,7 @@ before `import torch_npu`.
 # rule = "import/wrapper/3"
 # level = "must"
 # matrix = {}
-# timeout = 60
+# timeout = 120
 # releases = ">=2.12"
 # ///
 

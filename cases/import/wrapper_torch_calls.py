@@ -10,7 +10,7 @@ that runs the graph.
 # rule = "import/wrapper/4"
 # level = "must"
 # matrix = { ways = ["use_aoti", "others"] }
-# timeout = 60
+# timeout = 120
 # releases = ">=2.13"
 # ///
 
