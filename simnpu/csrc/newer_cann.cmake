@@ -69,6 +69,10 @@ cann_needs(aclrtHostRegisterType "enum aclrtHostRegisterType { ACL_HOST_REGISTER
 cann_needs(aclrtPtrAttributes
   "enum simnpuLocationType { ACL_MEM_LOCATION_TYPE_UNREGISTERED = 2 };
 struct aclrtPtrAttributes { struct { uint32_t id; int type; } location; uint32_t pageSize; uint32_t rsv[4]; };")
+cann_needs(aclrtMemUsageInfo
+  "struct aclrtMemUsageInfo { char name[32]; uint64_t curMemSize; uint64_t memPeakSize; size_t reserved[8]; };")
+cann_needs(aclrtIpcEventHandle "struct aclrtIpcEventHandle { char reserved[64]; };")
+cann_needs(aclrtMemHandleType "enum aclrtMemHandleType { ACL_MEM_HANDLE_TYPE_NONE = 0 };")
 cann_needs(aclrtMemcpyBatchAttr "struct aclrtMemcpyBatchAttr;")
 cann_needs(aclrtMemGranularityOptions "enum aclrtMemGranularityOptions { ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM };")
 

@@ -156,7 +156,6 @@ def test_times_that_do_not_exist_are_refused():
     acl.refuses(acl.NO_TIME, "without ACL_EVENT_TIME_LINE", "aclrtEventElapsedTime", result, timeless, recorded)
     acl.refuses(acl.PARAM_INVALID, "null", "aclrtEventElapsedTime", None, recorded, recorded)
     acl.refuses(acl.PARAM_INVALID, "unknown flag", "aclrtCreateEventWithFlag", result, 0x4000)
-    acl.refuses(acl.NOT_SUPPORTED, "not simulated", "aclrtCreateEventExWithFlag", result, 0x40)
 
 
 @on_simulator()

@@ -38,28 +38,50 @@ void signal(Event& event, bool value) {
     event.signalled_changed.notify_all();
 }
 
+void add(const std::shared_ptr<Event>& event, int32_t device, uint32_t flags, aclrtEvent* out) {
+    static std::atomic<uint32_t> next_id{0};
+    event->id = next_id.fetch_add(1);
+    event->device = device;
+    event->flags = flags;
+    event->handle = events().add(event);
+    *out = event->handle;
+}
+
 aclError create(const char* call, aclrtEvent* out, uint32_t flags) {
     constexpr uint32_t known = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS | ACL_EVENT_TIME_LINE |
                                ACL_EVENT_DEVICE_USE_ONLY | ACL_EVENT_EXTERNAL | ACL_EVENT_IPC;
     if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the event pointer is null", call);
     if (flags & ~known) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown flag bits 0x%x", call, flags & ~known);
-    if (flags & ACL_EVENT_IPC) return not_simulated("an event shared between processes (ACL_EVENT_IPC)");
+    if ((flags & ACL_EVENT_IPC) && (flags & ACL_EVENT_EXTERNAL))
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: an event is either shared between processes or external to graphs", call);
     auto context = current_context(call);
     if (!context) return thread_errors().last;
-    static std::atomic<uint32_t> next_id{0};
     auto event = std::make_shared<Event>();
-    event->id = next_id.fetch_add(1);
-    event->device = context->device;
-    event->flags = flags;
-    event->handle = events().add(event);
-    *out = event->handle;
+    if (flags & ACL_EVENT_IPC)
+        if (auto result = make_offer(call, OfferKind::event, -1, 0, 0, true, event->offer, event->shared)) return result;
+    add(event, context->device, flags, out);
     return ACL_SUCCESS;
+}
+
+// Waits in the calling thread for a recording of an event shared between processes.
+aclError wait_shared(const char* call, SharedEvent& event, uint64_t number, Deadline deadline, int32_t timeout) {
+    while (true) {
+        const uint32_t seen = event.doorbell.load();
+        if (event.passed(number) || !event.can_pass(number)) return event.problem(call, number);
+        if (deadline && std::chrono::steady_clock::now() >= *deadline)
+            return fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "%s: the event was not reached within %d ms", call, timeout);
+        event.sleep(seen);
+    }
 }
 
 aclError wait_done(const char* call, aclrtEvent handle, int32_t timeout) {
     if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout %d: give milliseconds, or -1 for none", call, timeout);
     auto event = find_event(call, handle);
     if (!event) return thread_errors().last;
+    if (auto* shared = event->between_processes()) {
+        const uint64_t number = shared->recorded.load();
+        return number == 0 ? ACL_SUCCESS : wait_shared(call, *shared, number, deadline_after(timeout), timeout);
+    }
     auto recording = latest(*event);
     if (!recording) return ACL_SUCCESS; // never recorded: nothing to wait for
     if (recording->capture)
@@ -88,6 +110,24 @@ aclError stream_wait(const char* call, aclrtStream stream_handle, aclrtEvent eve
             event->pending_waits.fetch_sub(1);
             return arrived ? ACL_SUCCESS : fail(ACL_ERROR_RT_TASK_ABORT_STOP, "event wait: the process is ending");
         });
+    }
+    if (auto* shared = event->between_processes()) {
+        if (auto result = refuse_while_capturing(call, *stream)) return result;
+        const uint64_t number = shared->recorded.load();
+        if (number == 0) return ACL_SUCCESS;
+        event->pending_waits.fetch_add(1);
+        const aclError result = submit(*stream, "event wait", TaskKind::control, [event, shared, number]() -> aclError {
+            bool possible = true;
+            while (!shared->passed(number) && !stopping() && (possible = shared->can_pass(number))) {
+                const uint32_t seen = shared->doorbell.load();
+                if (!shared->passed(number)) shared->sleep(seen);
+            }
+            event->pending_waits.fetch_sub(1);
+            if (!shared->passed(number) && possible) return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "event wait: the process is ending");
+            return shared->problem("event wait", number);
+        });
+        if (result != ACL_SUCCESS) event->pending_waits.fetch_sub(1);
+        return result;
     }
     auto recording = latest(*event);
     if (!recording) return ACL_SUCCESS;
@@ -144,6 +184,21 @@ SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream str
     if (!event) return thread_errors().last;
     auto stream = find_stream("aclrtRecordEvent", stream_handle);
     if (!stream) return thread_errors().last;
+    if (auto* shared = event->between_processes()) {
+        if (auto result = refuse_while_capturing("aclrtRecordEvent", *stream)) return result;
+        const uint64_t number = shared->begin();
+        const aclError result = submit(*stream, "event record", TaskKind::control, [event, shared, number, stream]() -> aclError {
+            Failure failure;
+            {
+                std::lock_guard lock(stream->mutex);
+                failure = stream->failure;
+            }
+            shared->pass(number, failure.code);
+            return ACL_SUCCESS;
+        });
+        if (result != ACL_SUCCESS) shared->pass(number, result);
+        return result;
+    }
     if (event->flags & ACL_EVENT_EXTERNAL) {
         auto recording = std::make_shared<Recording>();
         aclError result = enqueue_or_record(stream, "event record", TaskKind::control, [event, recording]() -> aclError {
@@ -207,6 +262,14 @@ SIMNPU_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecord
     auto event = find_event("aclrtQueryEventStatus", handle);
     if (!event) return thread_errors().last;
     *status = ACL_EVENT_RECORDED_STATUS_COMPLETE;
+    if (auto* shared = event->between_processes()) {
+        const uint64_t number = shared->recorded.load();
+        if (number != 0 && !shared->passed(number)) {
+            if (!shared->can_pass(number)) return shared->problem("aclrtQueryEventStatus", number);
+            *status = ACL_EVENT_RECORDED_STATUS_NOT_READY;
+        }
+        return ACL_SUCCESS;
+    }
     if (auto recording = latest(*event)) {
         if (recording->capture)
             return fail(ACL_ERROR_RT_EVENT_CAPTURED, "aclrtQueryEventStatus: the event was recorded during a graph capture");
@@ -233,6 +296,8 @@ aclError passed_at(const char* call, aclrtEvent handle, int64_t& nanoseconds) {
     if (!event) return thread_errors().last;
     if (!(event->flags & ACL_EVENT_TIME_LINE))
         return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was made without ACL_EVENT_TIME_LINE and keeps no time", call);
+    if (event->between_processes())
+        return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: an event shared between processes keeps no time", call);
     auto recording = latest(*event);
     if (!recording) return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was never recorded", call);
     if (recording->capture)
@@ -272,5 +337,35 @@ SIMNPU_EXPORT aclError aclrtGetEventId(aclrtEvent handle, uint32_t* id) {
     auto event = find_event("aclrtGetEventId", handle);
     if (!event) return thread_errors().last;
     *id = event->id;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtIpcGetEventHandle(aclrtEvent handle, aclrtIpcEventHandle* out) {
+    SIMNPU_CALL("aclrtIpcGetEventHandle", "event=%p", handle);
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcGetEventHandle: the handle pointer is null");
+    auto event = find_event("aclrtIpcGetEventHandle", handle);
+    if (!event) return thread_errors().last;
+    if (!event->between_processes())
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcGetEventHandle: the event was made without ACL_EVENT_IPC");
+    static_assert(sizeof(aclrtIpcEventHandle) >= kIdTextBytes);
+    *out = {};
+    id_to_text(event->offer, out->reserved);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtIpcOpenEventHandle(aclrtIpcEventHandle handle, aclrtEvent* out) {
+    SIMNPU_CALL("aclrtIpcOpenEventHandle");
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcOpenEventHandle: the event pointer is null");
+    *out = nullptr;
+    uint64_t id = 0;
+    if (!text_to_id(handle.reserved, id))
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcOpenEventHandle: the handle is none of aclrtIpcGetEventHandle");
+    auto context = current_context("aclrtIpcOpenEventHandle");
+    if (!context) return thread_errors().last;
+    auto event = std::make_shared<Event>();
+    if (auto result = find_offer("aclrtIpcOpenEventHandle", id, OfferKind::event, event->shared)) return result;
+    event->offer = id;
+    event->opened = true;
+    add(event, context->device, ACL_EVENT_IPC, out);
     return ACL_SUCCESS;
 }

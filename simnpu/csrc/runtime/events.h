@@ -1,6 +1,7 @@
 // Events: marks in a stream, with the time at which the stream passed them.
 #pragma once
 
+#include "sharing.h"
 #include "streams.h"
 
 #include <map>
@@ -30,6 +31,14 @@ struct Event {
     std::shared_ptr<Recording> latest;
     bool signalled = false; // ACL_EVENT_EXTERNAL: what waits inside a replayed graph look at
     std::atomic<int> pending_waits{0};
+    FoundOffer shared;      // ACL_EVENT_IPC: the event that every process that opened it has in common
+    uint64_t offer = 0;     // what others open it by, if it was made here
+    bool opened = false;    // made by another process
+
+    SharedEvent* between_processes() const { return shared.offer ? &shared.offer->event : nullptr; }
+    ~Event() {
+        if (offer != 0 && !opened) withdraw_offer(offer);
+    }
 };
 
 HandleTable<Event>& events();

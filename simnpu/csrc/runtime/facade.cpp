@@ -1,4 +1,5 @@
-// Compiled into every facade: a shared library whose only purpose is its name, and its dependency on the real one.
+// Compiled into every facade: a shared library whose only purpose is its name, and its dependency on the real one. It has one
+// function because torch's stack traces want unwinding tables in every library.
 namespace {
-[[maybe_unused]] constexpr int kFacade = 0;
-}
+[[gnu::used]] void facade() {}
+} // namespace

@@ -1,4 +1,4 @@
-// Kernel launches and the physical-memory calls that are not simulated yet: the wheel links to these names, so they exist and
+// Kernel launches and dumps, which are not simulated: the wheel links to these names, so they exist and
 // each says by name that it does nothing.
 #include "simnpu/core.h"
 
@@ -20,10 +20,6 @@ SIMNPU_NOT_SIMULATED(rtDevBinaryRegister, const void*, void**);
 SIMNPU_NOT_SIMULATED(rtFunctionRegister, void*, const void*, const char*, const void*, uint32_t);
 SIMNPU_NOT_SIMULATED(rtKernelLaunch, const void*, uint32_t, void*, uint32_t, void*, void*);
 SIMNPU_NOT_SIMULATED(rtGetC2cCtrlAddr, uint64_t*, uint32_t*);
-// Memory shared between processes.
-SIMNPU_NOT_SIMULATED(aclrtMemExportToShareableHandle, aclrtDrvMemHandle, aclrtMemHandleType, uint64_t, uint64_t*);
-SIMNPU_NOT_SIMULATED(aclrtMemImportFromShareableHandle, uint64_t, int32_t, aclrtDrvMemHandle*);
-SIMNPU_NOT_SIMULATED(aclrtMemSetPidToShareableHandle, uint64_t, int32_t*, size_t);
 // Dumping of operator data.
 SIMNPU_NOT_SIMULATED(aclmdlInitDump);
 SIMNPU_NOT_SIMULATED(aclmdlSetDump, const char*);

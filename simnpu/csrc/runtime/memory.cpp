@@ -5,6 +5,7 @@
 #include "graphs.h"
 #include "streams.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -72,20 +73,49 @@ AddressSpace& address_space() {
 namespace {
 
 std::array<std::atomic<size_t>, 64> g_used{};
+std::array<std::atomic<size_t>, 64> g_peak{};
 
-size_t page_rounded(size_t bytes) {
-    static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-    return (bytes + page - 1) / page * page;
-}
+struct DeadRange {
+    uintptr_t base;
+    size_t size;
+    int fd; // -1: no file behind it
+    uint64_t offset;
+};
 
 struct Graveyard {
     std::mutex mutex;
-    std::vector<std::pair<uintptr_t, size_t>> ranges;
+    std::vector<DeadRange> ranges;
 };
 
 Graveyard& graveyard() {
     static Graveyard& instance = *new Graveyard;
     return instance;
+}
+
+struct DeviceFile {
+    std::mutex mutex;
+    std::atomic<int> fd{-1};
+    uint64_t end = 0; // places are never used twice: a file may have holes for nothing
+};
+
+DeviceFile& file_of(int32_t device) {
+    static auto& files = *new std::array<DeviceFile, 64>;
+    return files[static_cast<size_t>(device)];
+}
+
+void bury(const DeadRange& range) {
+    // Work in flight may still read or write the range: it must find memory there, as on the device, not a crash.
+    auto& dead = graveyard();
+    std::lock_guard lock(dead.mutex);
+    dead.ranges.push_back(range);
+    if (work_in_flight().load() != 0) return;
+    for (const auto& gone : dead.ranges) {
+        ::munmap(reinterpret_cast<void*>(gone.base), gone.size);
+        if (gone.fd >= 0)
+            ::fallocate(gone.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(gone.offset),
+                        static_cast<off_t>(gone.size));
+    }
+    dead.ranges.clear();
 }
 
 } // namespace
@@ -100,6 +130,10 @@ aclError take_capacity(const char* call, int32_t device, size_t bytes) {
                         call, device, bytes, static_cast<unsigned long long>(config().memory - before),
                         static_cast<unsigned long long>(config().memory));
     } while (!used.compare_exchange_weak(before, before + bytes));
+    auto& peak = g_peak[static_cast<size_t>(device)];
+    size_t highest = peak.load();
+    while (highest < before + bytes && !peak.compare_exchange_weak(highest, before + bytes)) {
+    }
     return ACL_SUCCESS;
 }
 
@@ -112,22 +146,36 @@ void capacity(int32_t device, size_t& free_bytes, size_t& total_bytes) {
     free_bytes = total_bytes - g_used[static_cast<size_t>(device)].load();
 }
 
+size_t page_rounded(size_t bytes) {
+    static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    return (bytes + page - 1) / page * page;
+}
+
+int device_file(int32_t device) {
+    return file_of(device).fd.load();
+}
+
 void retire(uintptr_t base, size_t bytes) {
-    // Work in flight may still read or write the range: it must find memory there, as on the device, not a crash.
-    auto& dead = graveyard();
-    std::lock_guard lock(dead.mutex);
-    dead.ranges.emplace_back(base, bytes);
-    if (work_in_flight().load() != 0) return;
-    for (const auto& [address, size] : dead.ranges) ::munmap(reinterpret_cast<void*>(address), size);
-    dead.ranges.clear();
+    bury({base, bytes, -1, 0});
+}
+
+void retire(const Allocation& allocation) {
+    const bool ours = allocation.kind == MemoryKind::device;
+    const size_t beside = allocation.base % page_rounded(1); // imported memory may begin inside a page
+    bury({allocation.base - beside, page_rounded(allocation.size + beside), ours ? device_file(allocation.device) : -1,
+          allocation.offset});
 }
 
 void drop_memory_of(int32_t device) {
     for (const auto& gone : address_space().take_if([device](const Allocation& a) { return a.on_device() && a.device == device; })) {
-        if (gone.kind != MemoryKind::device) continue; // mapped memory goes with its physical memory, below
-        return_capacity(device, gone.size);
-        retire(gone.base, page_rounded(gone.size));
+        if (gone.kind == MemoryKind::mapped) continue; // goes with its physical memory, below
+        if (gone.kind == MemoryKind::device) {
+            withdraw_memory(gone);
+            return_capacity(device, gone.size);
+        }
+        retire(gone);
     }
+    forget_imports_of(device);
     drop_physical_memory_of(device);
 }
 
@@ -152,11 +200,31 @@ bool owns(const void* p, size_t bytes) {
 namespace {
 
 aclError map_pages(const char* call, size_t bytes, void*& out) {
-    // Pages come when touched, so a large device costs nothing until it is used.
     out = ::mmap(nullptr, page_rounded(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (out != MAP_FAILED) return ACL_SUCCESS;
     out = nullptr;
     return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %zu bytes: %s", call, bytes, std::strerror(errno));
+}
+
+aclError map_device_pages(const char* call, int32_t device, size_t bytes, void*& out, uint64_t& offset) {
+    auto& file = file_of(device);
+    std::lock_guard lock(file.mutex);
+    out = nullptr;
+    if (file.fd.load() < 0) {
+        const int fd = ::memfd_create("simnpu-device", MFD_CLOEXEC);
+        if (fd < 0) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host gives no memory: %s", call, std::strerror(errno));
+        file.fd.store(fd);
+    }
+    const size_t whole = page_rounded(bytes);
+    // Pages come when touched, so a large device costs nothing until it is used.
+    void* pages = MAP_FAILED;
+    if (::ftruncate(file.fd.load(), static_cast<off_t>(file.end + whole)) == 0)
+        pages = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.fd.load(), static_cast<off_t>(file.end));
+    if (pages == MAP_FAILED)
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %zu bytes: %s", call, bytes, std::strerror(errno));
+    out = pages;
+    offset = std::exchange(file.end, file.end + whole);
+    return ACL_SUCCESS;
 }
 
 aclError allocate(const char* call, void** out, size_t size) {
@@ -167,11 +235,12 @@ aclError allocate(const char* call, void** out, size_t size) {
     if (!context) return thread_errors().last;
     if (auto result = take_capacity(call, context->device, size)) return result;
     void* pages = nullptr;
-    if (auto result = map_pages(call, size, pages)) {
+    uint64_t offset = 0;
+    if (auto result = map_device_pages(call, context->device, size, pages, offset)) {
         return_capacity(context->device, size);
         return result;
     }
-    address_space().add({reinterpret_cast<uintptr_t>(pages), size, MemoryKind::device, context->device, 0});
+    address_space().add({reinterpret_cast<uintptr_t>(pages), size, MemoryKind::device, context->device, 0, offset});
     *out = pages;
     return ACL_SUCCESS;
 }
@@ -201,8 +270,11 @@ aclError release(const char* call, void* p, MemoryKind kind) {
         return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p was not allocated by the matching call", call, p);
     if (!address_space().take(address, found))
         return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p was freed meanwhile", call, p);
-    if (kind == MemoryKind::device) return_capacity(found.device, found.size);
-    retire(found.base, page_rounded(found.size));
+    if (kind == MemoryKind::device) {
+        withdraw_memory(found);
+        return_capacity(found.device, found.size);
+    }
+    retire(found);
     return ACL_SUCCESS;
 }
 
@@ -406,6 +478,19 @@ SIMNPU_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free_bytes, si
     auto context = current_context("aclrtGetMemInfo");
     if (!context) return thread_errors().last;
     capacity(context->device, *free_bytes, *total);
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtGetMemUsageInfo(int32_t device, aclrtMemUsageInfo* usage, size_t room, size_t* filled) {
+    SIMNPU_CALL("aclrtGetMemUsageInfo", "device=%d room=%zu", device, room);
+    if (!usage || !filled || room == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetMemUsageInfo: a null pointer or no room");
+    if (!valid_device("aclrtGetMemUsageInfo", device)) return thread_errors().last;
+    // One component: the program itself.
+    usage[0] = {};
+    std::strcpy(usage[0].name, "APP");
+    usage[0].curMemSize = g_used[static_cast<size_t>(device)].load();
+    usage[0].memPeakSize = g_peak[static_cast<size_t>(device)].load();
+    *filled = 1;
     return ACL_SUCCESS;
 }
 

@@ -15,6 +15,7 @@ namespace simnpu {
 enum class MemoryKind {
     device,     // aclrtMalloc
     mapped,     // physical memory mapped into a reserved range; neighbours in one reservation form one range
+    imported,   // another process's device memory (aclrtIpcMemImportByKey)
     pinned,     // aclrtMallocHost
     registered, // the caller's own host memory (aclrtHostRegister)
 };
@@ -25,8 +26,9 @@ struct Allocation {
     MemoryKind kind = MemoryKind::device;
     int32_t device = -1;
     uintptr_t reservation = 0; // of mapped memory
+    uint64_t offset = 0;       // in the device's file, of device memory
 
-    bool on_device() const { return kind == MemoryKind::device || kind == MemoryKind::mapped; }
+    bool on_device() const { return kind == MemoryKind::device || kind == MemoryKind::mapped || kind == MemoryKind::imported; }
 };
 
 // Every live allocation by address.
@@ -65,12 +67,24 @@ aclError take_capacity(const char* call, int32_t device, size_t bytes);
 void return_capacity(int32_t device, size_t bytes);
 void capacity(int32_t device, size_t& free_bytes, size_t& total_bytes);
 
+// A device's memory is one file without a name, so that other processes can map parts of it. Every allocation has a place of
+// its own there; what was freed is given back to the host. -1 before the first allocation.
+int device_file(int32_t device);
+
 // Unmaps memory that was freed, once no stream has work that might still touch it.
 void retire(uintptr_t base, size_t bytes);
+// The same for an allocation that was taken out of the address space.
+void retire(const Allocation& allocation);
+
+size_t page_rounded(size_t bytes);
 
 // After a device reset: all its memory goes.
 void drop_memory_of(int32_t device);
 void drop_physical_memory_of(int32_t device); // virtual_memory.cpp
+
+// Other processes can no longer open what is being freed (shared_memory.cpp).
+void withdraw_memory(const Allocation& allocation);
+void forget_imports_of(int32_t device);
 
 // Records an error for `call` unless the range lies in live memory of a device; `what` names it in the message.
 aclError check_device_range(const char* call, const char* what, const void* p, size_t bytes);

@@ -1,5 +1,19 @@
-// The profiler's reporting calls. The wheel makes them whether a profiler runs or not; the simulator profiles nothing.
+// The profiler. Its calls are checked and take their course (a session begins, starts, stops, ends), but nothing is measured: a
+// session leaves no device data behind. The wheel makes the reporting calls whether a session runs or not.
+#include "devices.h"
+#include "errors.h"
 #include "simnpu/core.h"
+
+#if __has_include(<acl/acl_prof.h>)
+#include <acl/acl_prof.h>
+#else // older wheels ship no profiler headers
+#include <cstddef>
+#include <cstdint>
+enum aclprofAicoreMetrics : int {};
+enum aclprofConfigType : int {};
+enum aclprofStepTag : int {};
+struct aclprofAicoreEvents;
+#endif
 
 #if __has_include(<profiling/aprof_pub.h>)
 #include <profiling/aprof_pub.h>
@@ -14,7 +28,11 @@ struct MsprofApi;
 #include <time.h>
 
 #include <functional>
+#include <mutex>
+#include <string>
 #include <string_view>
+#include <unistd.h>
+#include <vector>
 
 using namespace simnpu;
 
@@ -48,4 +66,150 @@ SIMNPU_EXPORT uint64_t MsprofSysCycleTime() {
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<uint64_t>(now.tv_sec) * 1000000000ULL + static_cast<uint64_t>(now.tv_nsec);
+}
+
+struct aclprofConfig {
+    std::vector<uint32_t> devices;
+    uint64_t what;
+};
+
+struct aclprofStepInfo {
+    bool started;
+};
+
+namespace {
+
+struct Session {
+    std::mutex mutex;
+    bool begun = false;
+    const aclprofConfig* running = nullptr;
+    std::vector<const aclprofConfig*> configs;
+
+    bool knows(const aclprofConfig* config) const {
+        for (const auto* known : configs)
+            if (known == config) return true;
+        return false;
+    }
+};
+
+Session& session() {
+    static Session& instance = *new Session;
+    return instance;
+}
+
+} // namespace
+
+SIMNPU_EXPORT aclError aclprofInit(const char* path, size_t length) {
+    SIMNPU_CALL("aclprofInit", "path=%.*s", static_cast<int>(path ? length : 0), path ? path : "");
+    if (!path || length == 0) return fail(ACL_ERROR_INVALID_PARAM, "aclprofInit: no path is given for the result");
+    const std::string place(path, length);
+    if (::access(place.c_str(), W_OK) != 0)
+        return fail(ACL_ERROR_INVALID_FILE, "aclprofInit: the result cannot be written to %s", place.c_str());
+    auto& all = session();
+    std::lock_guard lock(all.mutex);
+    if (all.begun) return fail(ACL_ERROR_REPEAT_INITIALIZE, "aclprofInit: a session is under way, end it with aclprofFinalize");
+    all.begun = true;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclprofFinalize() {
+    SIMNPU_CALL("aclprofFinalize");
+    auto& all = session();
+    std::lock_guard lock(all.mutex);
+    if (!all.begun) return fail(ACL_ERROR_REPEAT_FINALIZE, "aclprofFinalize: no session is under way (aclprofInit)");
+    all.begun = false;
+    all.running = nullptr;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclprofConfig* aclprofCreateConfig(uint32_t* devices, uint32_t count, aclprofAicoreMetrics, const aclprofAicoreEvents*,
+                                                 uint64_t what) {
+    SIMNPU_CALL_OR(nullptr, "aclprofCreateConfig", "devices=%u what=%llx", count, static_cast<unsigned long long>(what));
+    if (!devices && count > 0) {
+        fail(ACL_ERROR_INVALID_PARAM, "aclprofCreateConfig: the list of devices is null");
+        return nullptr;
+    }
+    for (uint32_t i = 0; i < count; ++i)
+        if (!valid_device("aclprofCreateConfig", devices[i])) return nullptr;
+    auto* config = new aclprofConfig{std::vector<uint32_t>(devices, devices + count), what};
+    auto& all = session();
+    std::lock_guard lock(all.mutex);
+    all.configs.push_back(config);
+    return config;
+}
+
+SIMNPU_EXPORT aclError aclprofDestroyConfig(const aclprofConfig* config) {
+    SIMNPU_CALL("aclprofDestroyConfig", "config=%p", static_cast<const void*>(config));
+    auto& all = session();
+    std::lock_guard lock(all.mutex);
+    if (!all.knows(config)) return fail(ACL_ERROR_INVALID_PARAM, "aclprofDestroyConfig: %p is no live configuration", static_cast<const void*>(config));
+    if (all.running == config) all.running = nullptr;
+    std::erase(all.configs, config);
+    delete config;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclprofSetConfig(aclprofConfigType type, const char* value, size_t length) {
+    SIMNPU_CALL("aclprofSetConfig", "type=%d value=%.*s", static_cast<int>(type), static_cast<int>(value ? length : 0), value ? value : "");
+    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "aclprofSetConfig: the value is null");
+    return ACL_SUCCESS;
+}
+
+namespace {
+
+aclError ready(const char* call, const aclprofConfig* config) {
+    auto& all = session();
+    if (!all.begun) return fail(ACL_ERROR_PROF_NOT_RUN, "%s: no session is under way (aclprofInit)", call);
+    if (!all.knows(config)) return fail(ACL_ERROR_INVALID_PARAM, "%s: %p is no live configuration", call, static_cast<const void*>(config));
+    return ACL_SUCCESS;
+}
+
+} // namespace
+
+SIMNPU_EXPORT aclError aclprofWarmup(const aclprofConfig* config) {
+    SIMNPU_CALL("aclprofWarmup", "config=%p", static_cast<const void*>(config));
+    std::lock_guard lock(session().mutex);
+    return ready("aclprofWarmup", config);
+}
+
+SIMNPU_EXPORT aclError aclprofStart(const aclprofConfig* config) {
+    SIMNPU_CALL("aclprofStart", "config=%p", static_cast<const void*>(config));
+    auto& all = session();
+    std::lock_guard lock(all.mutex);
+    if (auto result = ready("aclprofStart", config)) return result;
+    if (all.running) return fail(ACL_ERROR_PROF_ALREADY_RUN, "aclprofStart: the profiler runs already");
+    all.running = config;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclprofStop(const aclprofConfig* config) {
+    SIMNPU_CALL("aclprofStop", "config=%p", static_cast<const void*>(config));
+    auto& all = session();
+    std::lock_guard lock(all.mutex);
+    if (auto result = ready("aclprofStop", config)) return result;
+    if (all.running != config) return fail(ACL_ERROR_PROF_NOT_RUN, "aclprofStop: the profiler was not started with this configuration");
+    all.running = nullptr;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclprofStepInfo* aclprofCreateStepInfo() {
+    SIMNPU_CALL_OR(nullptr, "aclprofCreateStepInfo");
+    return new aclprofStepInfo{};
+}
+
+SIMNPU_EXPORT void aclprofDestroyStepInfo(aclprofStepInfo* info) {
+    SIMNPU_CALL_OR(, "aclprofDestroyStepInfo");
+    delete info;
+}
+
+SIMNPU_EXPORT aclError aclprofGetStepTimestamp(aclprofStepInfo* info, aclprofStepTag, aclrtStream) {
+    SIMNPU_CALL("aclprofGetStepTimestamp");
+    if (!info) return fail(ACL_ERROR_INVALID_PARAM, "aclprofGetStepTimestamp: the step is null");
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclprofMarkEx(const char* text, size_t length, aclrtStream) {
+    SIMNPU_CALL("aclprofMarkEx");
+    if (!text || length == 0) return fail(ACL_ERROR_INVALID_PARAM, "aclprofMarkEx: the text is empty");
+    return ACL_SUCCESS;
 }

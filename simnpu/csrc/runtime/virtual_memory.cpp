@@ -2,6 +2,7 @@
 #include "devices.h"
 #include "errors.h"
 #include "memory.h"
+#include "sharing.h"
 #include "simnpu/core.h"
 
 #include <sys/mman.h>
@@ -21,11 +22,14 @@ struct Physical {
     int fd = -1;
     size_t size = 0;
     int32_t device = 0;
+    bool imported = false; // counts where it was made
+    uint64_t offer = 0;    // to other processes; 0: none
 
-    // The memory lives until its handle is freed and its last mapping is gone.
+    // The memory lives until its handle is freed and its last mapping is gone, in every process.
     ~Physical() {
+        if (offer != 0) withdraw_offer(offer);
         if (fd >= 0) ::close(fd);
-        return_capacity(device, size);
+        if (!imported) return_capacity(device, size);
     }
 };
 
@@ -194,5 +198,54 @@ SIMNPU_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* pr
     SIMNPU_CALL("aclrtMemGetAllocationGranularity", "option=%d", static_cast<int>(option));
     if (!prop || !granularity) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemGetAllocationGranularity: a pointer is null");
     *granularity = kGranularity;
+    return ACL_SUCCESS;
+}
+
+namespace {
+std::mutex& offers_mutex() {
+    static std::mutex& instance = *new std::mutex;
+    return instance;
+}
+} // namespace
+
+SIMNPU_EXPORT aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle, aclrtMemHandleType handleType, uint64_t flags,
+                                                       uint64_t* shareableHandle) {
+    SIMNPU_CALL("aclrtMemExportToShareableHandle", "handle=%p type=%d flags=%llu", handle, static_cast<int>(handleType),
+                static_cast<unsigned long long>(flags));
+    if (!shareableHandle) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemExportToShareableHandle: the result pointer is null");
+    if (flags > 1)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemExportToShareableHandle: unknown flags 0x%llx",
+                    static_cast<unsigned long long>(flags));
+    auto memory = physical().find(handle);
+    if (!memory) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemExportToShareableHandle: %p is no live physical memory", handle);
+    std::lock_guard lock(offers_mutex());
+    if (memory->offer == 0) {
+        FoundOffer made;
+        if (auto result = make_offer("aclrtMemExportToShareableHandle", OfferKind::physical, memory->fd, 0, memory->size, flags == 1,
+                                     memory->offer, made))
+            return result;
+    }
+    *shareableHandle = memory->offer;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t* pid, size_t pidNum) {
+    SIMNPU_CALL("aclrtMemSetPidToShareableHandle", "handle=%llx pids=%zu", static_cast<unsigned long long>(shareableHandle), pidNum);
+    return allow_processes("aclrtMemSetPidToShareableHandle", shareableHandle, OfferKind::physical, pid, pidNum);
+}
+
+SIMNPU_EXPORT aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t deviceId, aclrtDrvMemHandle* handle) {
+    SIMNPU_CALL("aclrtMemImportFromShareableHandle", "handle=%llx device=%d", static_cast<unsigned long long>(shareableHandle), deviceId);
+    if (!handle) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemImportFromShareableHandle: the result pointer is null");
+    if (!valid_device("aclrtMemImportFromShareableHandle", deviceId)) return thread_errors().last;
+    FoundOffer found;
+    if (auto result = find_offer("aclrtMemImportFromShareableHandle", shareableHandle, OfferKind::physical, found)) return result;
+    auto memory = std::make_shared<Physical>();
+    memory->imported = true;
+    memory->size = found.offer->size;
+    memory->device = deviceId;
+    memory->fd = open_offered_file("aclrtMemImportFromShareableHandle", found);
+    if (memory->fd < 0) return thread_errors().last;
+    *handle = physical().add(std::move(memory));
     return ACL_SUCCESS;
 }
