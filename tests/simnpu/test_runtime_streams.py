@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 
 import acl
@@ -212,3 +213,14 @@ def test_a_process_may_end_while_streams_wait():
     acl.call("aclrtStreamWaitEvent", second, event)
     acl.host_function(second, lambda: None)
     # `gate` is never opened: the process ends all the same (the limit of on_simulator would show if not).
+
+
+@on_simulator()
+def test_priorities_are_kept_and_read_back():
+    acl.set_device()
+    for priority in (0, 7):
+        stream = acl.out("aclrtCreateStreamWithConfig", priority, 0)
+        assert acl.out("aclrtStreamGetPriority", stream, kind=ctypes.c_uint32, first=False) == priority
+    acl.refuses(
+        acl.PARAM_INVALID, "0 (first) to 7", "aclrtCreateStreamWithConfig", ctypes.byref(ctypes.c_void_p()), 8, 0
+    )

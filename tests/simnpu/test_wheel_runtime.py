@@ -1,0 +1,289 @@
+"""The wheel's wider use of the runtime: other processes, memory statistics, profiler, pools, graphs, forks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from isolated import ROOT, TORCH_SECONDS, on_simulator
+from test_wheel import MEBI, refused
+
+import simnpu
+
+EXPANDABLE = {"PYTORCH_NPU_ALLOC_CONF": "expandable_segments:True"}
+
+
+def shared_memory_files() -> set[str]:
+    return {path.name for path in Path("/dev/shm").iterdir() if "simnpu" in path.name}
+
+
+@pytest.mark.parametrize("segments", ["expandable", "plain"])
+def test_tensors_and_events_go_through_queues_to_another_process(segments: str):
+    environment = simnpu.environ() | (EXPANDABLE if segments == "expandable" else {})
+    before = shared_memory_files()
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("shared_tensors.py"))],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=2 * TORCH_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "handed over" in done.stdout
+    assert shared_memory_files() == before
+
+
+def check_memory_numbers(expandable: bool) -> None:
+    import torch
+    import torch_npu  # noqa: F401
+
+    torch.npu.memory._record_memory_history()
+    kept = torch.ones(MEBI, device="npu")
+    freed = torch.ones(8 * MEBI, device="npu")
+    del freed
+    stats = torch.npu.memory_stats()
+    assert stats["allocated_bytes.all.current"] == torch.npu.memory_allocated() == 4 * MEBI + 512
+    assert stats["allocated_bytes.all.peak"] == torch.npu.max_memory_allocated() >= 36 * MEBI
+    assert stats["num_ooms"] == 0
+    reserved = torch.npu.memory_reserved()
+    free, total = torch.npu.mem_get_info()
+    assert total - free >= reserved > 32 * MEBI
+    segments = torch.npu.memory_snapshot()
+    assert sum(segment["total_size"] for segment in segments) == reserved
+    assert {segment["is_expandable"] for segment in segments} == {expandable}
+    active = [block for segment in segments for block in segment["blocks"] if block["state"] == "active_allocated"]
+    assert [block["requested_size"] for block in active] == [4 * MEBI]
+    actions = [entry["action"] for entry in torch.npu.memory._snapshot()["device_traces"][0]]
+    assert "alloc" in actions
+    assert "free_completed" in actions
+    assert ("segment_map" if expandable else "segment_alloc") in actions
+    torch.npu.memory._record_memory_history(None)
+    torch.npu.empty_cache()
+    assert torch.npu.memory_reserved() < reserved
+    torch.npu.reset_peak_memory_stats()
+    assert torch.npu.max_memory_allocated() == 4 * MEBI + 512
+    assert "NPU memory summary" in torch.npu.memory_summary()
+    assert kept.sum().item() == MEBI
+
+
+@on_simulator(torch=True)
+def test_memory_statistics_and_snapshots():
+    check_memory_numbers(expandable=False)
+
+
+@on_simulator(torch=True, environment=EXPANDABLE)
+def test_memory_statistics_and_snapshots_of_expandable_segments():
+    check_memory_numbers(expandable=True)
+
+
+@on_simulator(torch=True)
+def test_a_snapshot_can_be_written():
+    import pickle
+    import tempfile
+
+    import torch
+    import torch_npu  # noqa: F401
+
+    torch.npu.memory._record_memory_history()
+    kept = torch.ones(4, device="npu")
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "snapshot.pickle"
+        torch.npu.memory._dump_snapshot(str(path))
+        with path.open("rb") as file:
+            assert pickle.load(file)["segments"]
+    assert kept.tolist() == [1.0] * 4
+
+
+@on_simulator(torch=True)
+def test_the_profiler_runs_and_leaves_what_it_saw_on_the_host():
+    import json
+    import tempfile
+
+    import torch
+    import torch_npu
+
+    profiler = torch_npu.profiler
+    with tempfile.TemporaryDirectory() as directory:
+        with profiler.profile(
+            activities=[profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.NPU],
+            on_trace_ready=profiler.tensorboard_trace_handler(directory),
+        ) as session:
+            total = torch.ones(4, device="npu") + 1
+            torch.npu.synchronize()
+            session.step()
+        assert total.tolist() == [2.0] * 4
+        (trace,) = Path(directory).rglob("trace_view.json")
+        names = {event.get("name", "") for event in json.loads(trace.read_text(encoding="utf-8"))}
+        assert any("add" in name for name in names), names
+
+
+@on_simulator(torch=True)
+def test_copies_between_the_devices_keep_the_order_of_both():
+    import torch
+    import torch_npu  # noqa: F401
+
+    assert torch.npu.can_device_access_peer(0, 1)
+    first = torch.zeros(1000, device="npu:0")
+    second = torch.zeros(1000, device="npu:1")
+    for step in range(20):
+        first += 1
+        second.copy_(first, non_blocking=True)
+        second += 1
+        first.copy_(second, non_blocking=True)
+        assert first[step].item() == 2 * (step + 1)
+    assert torch.equal(first.cpu(), second.cpu())
+
+
+@on_simulator(torch=True)
+def test_streams_of_any_priority_work():
+    import torch
+    import torch_npu  # noqa: F401
+
+    # The wheel takes a priority and gives every stream the same; asking for it is an error of its own.
+    usual, urgent = torch.npu.Stream(), torch.npu.Stream(priority=-1)
+    assert urgent != usual
+    with torch.npu.stream(urgent):
+        assert (torch.ones(4, device="npu") + 1).sum().item() == 8
+    refused(lambda: urgent.priority, "get_priority")
+
+
+@on_simulator(torch=True)
+def test_a_graph_captures_across_streams():
+    import torch
+    import torch_npu  # noqa: F401
+
+    source = torch.ones(4, device="npu")
+    side = torch.npu.Stream()
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        doubled = source * 2
+        side.wait_stream(torch.npu.current_stream())
+        with torch.npu.stream(side):
+            tripled = source * 3
+        torch.npu.current_stream().wait_stream(side)
+        total = doubled + tripled
+    for value in (1.0, 4.0):
+        source.fill_(value)
+        graph.replay()
+        assert total.tolist() == [5 * value] * 4
+
+
+@on_simulator(torch=True)
+def test_graphs_share_a_pool_and_keep_their_memory():
+    import torch
+    import torch_npu  # noqa: F401
+
+    source = torch.ones(MEBI, device="npu")
+    first, second = torch.npu.NPUGraph(), torch.npu.NPUGraph()
+    with torch.npu.graph(first):
+        middle = source + 1
+    with torch.npu.graph(second, pool=first.pool()):
+        last = middle * 2
+    assert first.pool() == second.pool()
+    other = torch.npu.NPUGraph()
+    with torch.npu.graph(other, pool=torch.npu.graph_pool_handle()):
+        alone = source - 1
+    assert other.pool() != first.pool()
+    outside = torch.full((MEBI,), 9.0, device="npu")  # takes no memory of a graph's
+    source.fill_(3.0)
+    for graph in (first, second, other):
+        graph.replay()
+    assert (last[0].item(), alone[0].item(), outside.sum().item()) == (8.0, 2.0, 9.0 * MEBI)
+    kept = torch.npu.memory_reserved()
+    del middle, last, alone
+    for graph in (first, second, other):
+        graph.reset()
+    torch.npu.empty_cache()
+    assert torch.npu.memory_reserved() < kept
+
+
+@on_simulator(torch=True)
+def test_a_pool_within_a_pool():
+    import torch
+    import torch_npu  # noqa: F401
+
+    outer, inner = torch.npu.MemPool(), torch.npu.MemPool()
+    with torch.npu.use_mem_pool(outer):
+        first = torch.ones(MEBI, device="npu")
+        with torch.npu.use_mem_pool(inner):
+            second = torch.ones(MEBI, device="npu")
+        third = torch.ones(MEBI, device="npu")
+    pools = {}
+    for segment in torch.npu.memory_snapshot():
+        for block in segment["blocks"]:
+            pools[block["address"]] = segment["segment_pool_id"]
+    assert pools[first.data_ptr()] == pools[third.data_ptr()] == outer.id
+    assert pools[second.data_ptr()] == inner.id
+
+
+@on_simulator(torch=True)
+def test_a_synchronize_during_capture_invalidates_it_with_the_runtime_s_code():
+    import torch
+    import torch_npu  # noqa: F401
+
+    source = torch.ones(4, device="npu")
+
+    def capture() -> None:
+        with torch.npu.graph(torch.npu.NPUGraph()):
+            source.add_(1)
+            # ACL_ERROR_RT_STREAM_CAPTURED
+            refused(torch.npu.current_stream().synchronize, "107027", "is being captured")
+
+    refused(capture, "507903")  # ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED
+    source.add_(1)
+    assert source.tolist() == [2.0] * 4, "nothing of the capture has run, and the device works on"
+
+
+@on_simulator(torch=True)
+def test_a_host_callback_runs_in_the_order_of_its_stream():
+    import ctypes
+
+    import acl
+    import torch
+    import torch_npu  # noqa: F401
+
+    seen: list[float] = []
+    stream = torch.npu.Stream()
+    with torch.npu.stream(stream):
+        value = torch.zeros(4, device="npu")
+        value.add_(1)
+        stream.synchronize()
+        place = (ctypes.c_float * 4).from_address(value.data_ptr())
+        acl.host_function(stream.npu_stream, lambda: seen.append(place[0]))
+        value.add_(1)
+    stream.synchronize()
+    assert seen == [1.0]
+    assert value.tolist() == [2.0] * 4
+
+
+SPAWN = "spawn"
+
+
+@on_simulator(torch=True)
+def test_a_forked_worker_of_multiprocessing_is_told_to_spawn():
+    import multiprocessing
+
+    import torch
+    import torch_npu  # noqa: F401
+
+    torch.ones(4, device="npu").cpu()
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+
+    def work() -> None:
+        try:
+            torch.ones(4, device="npu").cpu()
+            results.put("worked")
+        except RuntimeError as error:
+            results.put(str(error))
+
+    process = context.Process(target=work)
+    process.start()
+    text = results.get(timeout=60)
+    process.join(60)
+    assert process.exitcode == 0
+    assert SPAWN in text, text
