@@ -11,8 +11,6 @@ from fakes import FAUX, Judge, compose, faux_device, point
 from harness import header, subjects
 from harness.runner import Runner
 
-pytest_plugins = ["pytester"]
-
 
 @pytest.fixture
 def judge(tmp_path: Path) -> Judge:

@@ -351,6 +351,7 @@ def test_nothing_stays_in_the_process(rank: Rank):
 
     acl.set_device(rank.number)
     stream = acl.stream()
+    buffer = Buffer("int32", [1])  # a device's first allocation opens the file that holds its memory
     before = descriptors()
     comm = hccl.init(rank)
     assert len(shared()) == 1
@@ -360,7 +361,7 @@ def test_nothing_stays_in_the_process(rank: Rank):
         refused = acl.code("HcclBarrier", comm, stream)
         os._exit(0 if not shared() and refused else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    hccl.all_reduce(comm, stream, Buffer("int32", [1]), 1)
+    hccl.all_reduce(comm, stream, buffer, 1)
     hccl.synchronize(stream)
     acl.call("HcclBarrier", comm, stream)
     acl.call("HcclCommDestroy", comm)
