@@ -353,3 +353,16 @@ def test_graphs_may_contain_graphs_but_not_each_other():
     end(stream)
     acl.call("aclmdlRIExecuteAsync", outer, stream)
     acl.refuses(507011, "replay each other", "aclrtSynchronizeStream", stream)
+
+
+@on_simulator()
+def test_an_operator_of_the_legacy_path_spoils_the_capture():
+    acl.set_device()
+    stream = acl.stream()
+    nothing = (0, None, None, 0, None, None, None, 0, 0, None)
+    acl.refuses(100024, "Sum of the legacy path is not simulated", "aclopCompileAndExecute", b"Sum", *nothing, stream)
+    acl.call("aclmdlRICaptureBegin", stream, acl.RELAXED)
+    acl.refuses(107027, "cannot be recorded", "aclopCompileAndExecute", b"Sum", *nothing, stream)
+    acl.refuses(
+        507903, "Sum of the legacy path was called", "aclmdlRICaptureEnd", stream, ctypes.byref(ctypes.c_void_p())
+    )

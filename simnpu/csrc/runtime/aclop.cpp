@@ -2,6 +2,7 @@
 #include "simnpu/aclop.h"
 
 #include "errors.h"
+#include "graphs.h"
 #include "simnpu/core.h"
 
 #include <acl/acl_op_compiler.h>
@@ -238,6 +239,7 @@ aclError execute(const char* call, const char* type, int num_inputs, const aclTe
                  const aclDataBuffer* const inputs[], int num_outputs, const aclTensorDesc* const output_descs[],
                  aclDataBuffer* const outputs[], const aclopAttr* attr, aclrtStream stream) {
     if (!type) return fail(ACL_ERROR_INVALID_PARAM, "%s: the operator type is null", call);
+    if (auto result = refuse_legacy_while_capturing(call, type, stream)) return result;
     // The operator library is optional here; it is loaded only when an operator of this path is really asked for.
     static const auto run = [] {
         void* library = ::dlopen("libopapi.so", RTLD_NOW | RTLD_LOCAL);

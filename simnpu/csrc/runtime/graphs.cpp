@@ -138,6 +138,16 @@ aclError refuse_while_capturing(const char* call, Stream& stream) {
     return fail(ACL_ERROR_RT_STREAM_CAPTURED, "%s: the stream is being captured, its work is recorded and does not run", call);
 }
 
+aclError refuse_legacy_while_capturing(const char* call, const char* type, aclrtStream handle) {
+    if (g_recording.load() == 0) return ACL_SUCCESS;
+    auto stream = find_stream(call, handle);
+    if (!stream) return thread_errors().last;
+    std::lock_guard lock(capture_mutex());
+    if (!stream->capture) return ACL_SUCCESS;
+    spoil(*stream->capture, std::string("operator ") + type + " of the legacy path was called on a stream under capture");
+    return fail(ACL_ERROR_RT_STREAM_CAPTURED, "%s: operator %s of the legacy path cannot be recorded into a graph", call, type);
+}
+
 aclError refuse_while_device_captures(const char* call, int32_t device) {
     if (g_recording.load() == 0) return ACL_SUCCESS;
     std::lock_guard lock(capture_mutex());

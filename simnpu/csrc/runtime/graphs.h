@@ -56,6 +56,8 @@ bool join_capture(const char* call, const std::shared_ptr<Stream>& stream, const
 
 // Waiting for a stream that only records would wait for ever: refuses, and spoils the capture. ACL_SUCCESS if not captured.
 aclError refuse_while_capturing(const char* call, Stream& stream);
+// Operators of the legacy path cannot be recorded: refuses one on a stream under capture, and spoils the capture.
+aclError refuse_legacy_while_capturing(const char* call, const char* type, aclrtStream handle);
 aclError refuse_while_device_captures(const char* call, int32_t device);
 
 // Synchronous copies run beside every stream, so the modes "global" and "thread local" forbid them.

@@ -1,0 +1,349 @@
+"""Makes every call to the simulated runtime fail in turn, and says what torch_npu makes of it: docs/faults.md.
+
+What a program sees when its device misbehaves cannot be tried on a real NPU; here each call fails on request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = Path(__file__).with_name("faults_program.py")
+DOCUMENT = ROOT / "docs" / "faults.md"
+SECONDS = 90  # a loaded machine may take long to import torch
+MARK = "failed on request (SIMNPU_FAULT)"
+
+OUTCOMES = {
+    "named": "a Python error that names the call",
+    "recovered": "the program goes on and every number is right",
+    "unnamed": "a Python error that does not name the call",
+    "wrong": "a wrong number, silently",
+    "crash": "the process dies from a signal",
+    "hang": f"no end within {SECONDS} s",
+    "unreached": "the call was not made this time",
+}
+BAD = ("wrong", "crash", "hang")
+
+# What was seen of torch_npu's own making, with the reason: (call, occurrence) -> text. Anything bad that is not listed
+# here, or is listed and no longer happens, fails the run.
+_PINNED = (
+    "torch_npu: giving back pinned memory creates and records an event, and its error leaves a destructor, which ends "
+    "the process (std::terminate below TensorImpl's destructor)"
+)
+_NO_PINNED = "torch_npu: pin_memory() does not look whether it got memory, and copies to address 0"
+KNOWN: dict[tuple[str, str], str] = {
+    ("aclrtCreateEventExWithFlag", "1"): _PINNED,
+    ("aclrtCreateEventExWithFlag", "*"): _PINNED,
+    ("aclrtRecordEvent", "*"): _PINNED,
+    ("aclrtMallocHost", "1"): _NO_PINNED,
+    ("aclrtMallocHost", "*"): _NO_PINNED,
+    (
+        "aclrtGetDeviceCount",
+        "1",
+    ): "torch_npu: is_available() takes an error for no device, as torch's does; later calls are right",
+    ("aclrtGetSocName", "1"): "torch_npu: takes no name for an empty one",
+    ("aclrtGetSocName", "*"): "torch_npu: takes no name for an empty one",
+    ("aclrtProcessReport", "*"): (
+        "torch_npu: its thread that runs callbacks passes over the error, so the callback that the stream waits for "
+        "never runs"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One call that fails: the first time, or every time."""
+
+    call: str
+    occurrence: str  # "1" or "*"
+
+    @property
+    def rule(self) -> str:
+        return f"{self.call}:{self.occurrence}:error"
+
+
+@dataclass(frozen=True)
+class Run:
+    """How the program ended."""
+
+    returncode: int | None  # None: it did not
+    steps: list[tuple[str, object]]
+    output: str
+    log: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    fault: Fault
+    outcome: str
+    seen: str
+
+
+def simulated(log: Path) -> dict[str, str]:
+    """The environment for a program on the simulator, built when needed."""
+    sys.path.insert(0, str(ROOT))
+    import simnpu
+
+    return simnpu.environ() | {"SIMNPU_LOG": str(log), "PYTHONPATH": str(ROOT)}
+
+
+class Running:
+    """The programs under way, so that an interrupted run leaves none behind."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._processes: set[subprocess.Popen[str]] = set()
+        self._stopped = False
+
+    @contextlib.contextmanager
+    def start(self, command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+        with self._lock:
+            if self._stopped:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            self._processes.add(process)
+        try:
+            yield process
+        finally:
+            self._end(process)
+            with self._lock:
+                self._processes.discard(process)
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            for process in self._processes:
+                self._end(process)
+
+    @staticmethod
+    def _end(process: subprocess.Popen[str]) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+RUNNING = Running()
+
+
+def run_program(rule: str | None) -> Run:
+    """Runs the program in a fresh process, with this fault."""
+    with tempfile.TemporaryDirectory(prefix="faults-") as directory:
+        report, log = Path(directory) / "report.jsonl", Path(directory) / "calls.log"
+        environment = simulated(log) | ({"SIMNPU_FAULT": rule} if rule else {})
+        command = [sys.executable, str(PROGRAM), str(report), str(SECONDS - 15)]
+        with RUNNING.start(command, environment) as process:
+            try:
+                output, _ = process.communicate(timeout=SECONDS)
+                returncode: int | None = process.returncode
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                output, _ = process.communicate()
+                returncode = None
+        lines = report.read_text(encoding="utf-8").splitlines() if report.exists() else []
+        steps = [tuple(json.loads(line)) for line in lines]
+        return Run(returncode, steps, output, log.read_text(encoding="utf-8", errors="replace") if log.exists() else "")
+
+
+def calls_in(log: str) -> Counter[str]:
+    """How often each call was made."""
+    return Counter(
+        match[1] for match in re.finditer(r" (\w+)\(", "\n".join(line.split("(")[0] + "(" for line in log.splitlines()))
+    )
+
+
+def reached(fault: Fault, run: Run) -> bool:
+    """Whether the call was made at all, so that it failed."""
+    return calls_in(run.log)[fault.call] > 0
+
+
+def last_words(output: str, call: str) -> str:
+    """The line of the output that tells most: about the call, else the error, else the last."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    telling = [line for line in lines if call in line and MARK not in line] or [
+        line for line in lines if re.match(r"\w*(Error|Exception)\b", line)
+    ]
+    text = (telling or lines or [""])[-1]
+    text = re.sub(r"\[?[EW]\d{4} [\d:.]+ +\d* ?", "", text)
+    text = re.sub(r"terminate called.*|0x[0-9a-f]+|\(PID:\d+[^)]*\)|\d{4}-\d\d-\d\d[- T][\d:.]+", "", text)
+    return text if len(text) <= 140 else text[:137] + "…"
+
+
+def judge(fault: Fault, run: Run, reference: Run) -> Verdict:
+    """Compares a run with the undisturbed one."""
+    expected = dict(reference.steps)
+    wrong = [name for name, value in run.steps if expected.get(name) != value]
+    finished = bool(run.steps) and run.steps[-1][0] == "end"
+    at = "" if finished or not run.steps else f"after step {run.steps[-1][0]}: "
+    words = last_words(run.output, fault.call)
+    if run.returncode is None:
+        return Verdict(fault, "hang", f"{at}{words}")
+    if wrong:
+        values = dict(run.steps)
+        return Verdict(fault, "wrong", f"step {wrong[0]}: {values[wrong[0]]} instead of {expected[wrong[0]]}")
+    if run.returncode < 0:
+        when = "at the end of the process" if finished else at.rstrip(": ")
+        return Verdict(fault, "crash", f"{signal.Signals(-run.returncode).name} {when}: {words}")
+    if not reached(fault, run):
+        return Verdict(fault, "unreached", "")
+    if run.returncode == 0 and finished:
+        told = MARK in run.output or fault.call in run.output
+        return Verdict(fault, "recovered", "with a warning" if told else "")
+    trace = run.output[run.output.rfind("Traceback (most recent call last)") :]
+    named = "Traceback" in trace and fault.call.lower() in trace.lower()
+    return Verdict(fault, "named" if named else "unnamed", "" if named else f"{at}{words}")
+
+
+def faults_for(calls: list[str], chosen: list[str]) -> list[Fault]:
+    """The first call fails, for each; and every call, for the runtime's own (operators fail alike each time)."""
+    faults = []
+    for call in calls:
+        if chosen and call not in chosen:
+            continue
+        faults.append(Fault(call, "1"))
+        if not call.startswith("aclnn"):
+            faults.append(Fault(call, "*"))
+    return faults
+
+
+def document(verdicts: list[Verdict], identity: str) -> str:
+    """The table, for people."""
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    by_call: dict[str, dict[str, Verdict]] = {}
+    for verdict in verdicts:
+        by_call.setdefault(verdict.fault.call, {})[verdict.fault.occurrence] = verdict
+    lines = [
+        "# Faults",
+        "",
+        "Written by `python tools/faults.py`. A small program (allocate, copy, compute, differentiate, draw, stream,",
+        "event, graph, callback, print, free) runs once undisturbed, which tells the calls it makes to the runtime;",
+        "then once per call with that call failing, the first time or every time, each in a fresh process. Operators",
+        "(`aclnn…`) fail the first time only. A crash, a hang or a wrong number is explained in the last column.",
+        "",
+        f"Simulator {identity}.",
+        "",
+        "| outcome | runs | meaning |",
+        "|---|---|---|",
+        *(f"| {name} | {counts[name]} | {meaning} |" for name, meaning in OUTCOMES.items()),
+        "",
+        "| call | first call fails | every call fails | seen |",
+        "|---|---|---|---|",
+    ]
+    for call, found in sorted(by_call.items()):
+        first, every = found.get("1"), found.get("*")
+        seen = []
+        for verdict in (first, every):
+            if verdict is not None:
+                known = KNOWN.get((call, verdict.fault.occurrence))
+                texts = [known] if known and verdict.outcome in BAD else [verdict.seen]
+                seen += [text for text in texts if text and text not in seen]
+        cell = "; ".join(seen).replace("|", "\\|").replace("<", "&lt;")
+        names = [verdict.outcome if verdict else "" for verdict in (first, every)]
+        lines.append(f"| `{call}` | {names[0]} | {names[1]} | {cell} |")
+    return "\n".join(lines) + "\n"
+
+
+def verdict_of(fault: Fault, reference: Run, keep: Path | None) -> Verdict:
+    run = run_program(fault.rule)
+    if keep:
+        (keep / f"{fault.call}.{'first' if fault.occurrence == '1' else 'every'}.txt").write_text(run.output)
+    return judge(fault, run, reference)
+
+
+def judge_all(faults: list[Fault], reference: Run, jobs: int, keep: Path | None) -> list[Verdict]:
+    verdicts = []
+    with ThreadPoolExecutor(jobs) as pool:
+        pending = [pool.submit(verdict_of, fault, reference, keep) for fault in faults]
+        try:
+            for number, done in enumerate(as_completed(pending), 1):
+                verdict = done.result()
+                verdicts.append(verdict)
+                tail = f": {verdict.seen}" if verdict.outcome in BAD else ""
+                print(f"[{number}/{len(faults)}] {verdict.fault.rule} {verdict.outcome}{tail}", flush=True)
+        except BaseException:
+            for future in pending:
+                future.cancel()
+            RUNNING.stop()
+            raise
+    return sorted(verdicts, key=lambda verdict: (verdict.fault.call, verdict.fault.occurrence))
+
+
+def unexplained(verdicts: list[Verdict]) -> list[str]:
+    """Bad outcomes without a known reason, and reasons for what no longer happens."""
+    problems = []
+    for verdict in verdicts:
+        known = KNOWN.get((verdict.fault.call, verdict.fault.occurrence))
+        if verdict.outcome in BAD and not known:
+            problems.append(f"{verdict.fault.rule}: {verdict.outcome}: {verdict.seen}")
+        elif known and verdict.outcome not in BAD:
+            problems.append(f"{verdict.fault.rule}: {verdict.outcome}, but KNOWN says: {known}")
+    return problems
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="tools/faults.py",
+        description="Make every call to the simulated runtime fail in turn and classify what a program sees.",
+        epilog="Writes docs/faults.md. Exit code 1: a crash, a hang or a wrong number that tools/faults.py does not "
+        "explain. Example: tools/faults.py --call aclrtMemcpy --keep /tmp/outputs",
+    )
+    parser.add_argument(
+        "--call", action="append", default=[], metavar="NAME", help="only this call; nothing is written"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="programs at a time")
+    parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="keep what each program printed")
+    options = parser.parse_args(argv)
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
+
+    print("the undisturbed run", flush=True)
+    reference = run_program(None)
+    if reference.returncode != 0 or not reference.steps or reference.steps[-1][0] != "end":
+        print(f"error: the program fails without any fault:\n{reference.output}", file=sys.stderr)
+        return 2
+    calls = sorted(calls_in(reference.log))
+    if missing := set(options.call) - set(calls):
+        print(
+            f"error: the program makes no call {', '.join(sorted(missing))}. It makes: {', '.join(calls)}",
+            file=sys.stderr,
+        )
+        return 2
+    faults = faults_for(calls, options.call)
+    print(f"{len(calls)} calls, {len(faults)} faults, {options.jobs} at a time", flush=True)
+    verdicts = judge_all(faults, reference, options.jobs, options.keep)
+
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    print(", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name]))
+    if not options.call:
+        import simnpu
+
+        DOCUMENT.write_text(document(verdicts, simnpu.build_id()), encoding="utf-8")
+        print(f"written: {DOCUMENT}")
+    problems = unexplained(verdicts)
+    for problem in problems:
+        print(f"unexplained: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
