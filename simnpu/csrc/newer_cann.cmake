@@ -69,9 +69,6 @@ cann_needs(aclrtHostRegisterType "enum aclrtHostRegisterType { ACL_HOST_REGISTER
 cann_needs(aclrtPtrAttributes
   "enum simnpuLocationType { ACL_MEM_LOCATION_TYPE_UNREGISTERED = 2 };
 struct aclrtPtrAttributes { struct { uint32_t id; int type; } location; uint32_t pageSize; uint32_t rsv[4]; };")
-cann_needs(aclCANNPackageName "enum aclCANNPackageName { ACL_PKG_NAME_CANN };")
-cann_needs(aclCANNPackageVersion
-  "struct aclCANNPackageVersion { char version[128], majorVersion[64], minorVersion[64], releaseVersion[64], patchVersion[64], reserved[128]; };")
 cann_needs(aclrtMemUsageInfo
   "struct aclrtMemUsageInfo { char name[32]; uint64_t curMemSize; uint64_t memPeakSize; size_t reserved[8]; };")
 cann_needs(aclrtIpcEventHandle "struct aclrtIpcEventHandle { char reserved[64]; };")

@@ -169,12 +169,6 @@ def test_every_query_tells_the_same_about_the_hardware():
     acl.call("rtGetSocVersion", name, 64)
     assert name.value == acl.library().aclrtGetSocName()
     acl.refuses(acl.PARAM_INVALID, "shorter", "rtGetSocVersion", name, 3)
-    # Both ways to ask for CANN's version. The older one gives its parts too, 64 bytes each behind the whole.
-    version, parts = ctypes.create_string_buffer(64), ctypes.create_string_buffer(512)
-    acl.call("aclsysGetVersionStr", b"runtime", version)
-    acl.call("aclsysGetCANNVersion", 0, parts)
-    assert parts.value == version.value
-    assert [parts.raw[at : at + 64].rstrip(b"\0") for at in (128, 192, 256)] == version.value.split(b".")
     acl.refuses(acl.NOT_SUPPORTED, "attribute 999 is not simulated", "aclrtGetDeviceInfo", 0, 999, name)
     acl.refuses(acl.INVALID_DEVICE, "no device 9", "aclrtGetDeviceInfo", 9, 101, name)
 

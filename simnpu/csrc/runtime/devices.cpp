@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <string>
 
 namespace simnpu {
 namespace {
@@ -491,21 +490,6 @@ SIMNPU_EXPORT aclError aclsysGetVersionStr(char* pkgName, char* versionStr) {
     SIMNPU_CALL("aclsysGetVersionStr", "package=%s", pkgName ? pkgName : "(null)");
     if (!pkgName || !versionStr) return fail(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionStr: a pointer is null");
     std::strcpy(versionStr, kCannVersion);
-    return ACL_SUCCESS;
-}
-
-// The older way to ask the same.
-SIMNPU_EXPORT aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion* version) {
-    SIMNPU_CALL("aclsysGetCANNVersion", "package=%d", static_cast<int>(name));
-    if (!version) return fail(ACL_ERROR_INVALID_PARAM, "aclsysGetCANNVersion: the result pointer is null");
-    *version = {};
-    std::strcpy(version->version, kCannVersion);
-    const std::string text = kCannVersion;
-    const auto first = text.find('.');
-    const auto second = text.find('.', first + 1);
-    std::strcpy(version->majorVersion, text.substr(0, first).c_str());
-    std::strcpy(version->minorVersion, text.substr(first + 1, second - first - 1).c_str());
-    std::strcpy(version->releaseVersion, text.substr(second + 1).c_str());
     return ACL_SUCCESS;
 }
 
