@@ -56,5 +56,5 @@ def test_training_equals_the_cpu(name: str, trained: dict[str, dict[str, Any]]):
     assert len(record["npu_losses"]) == STEPS
     assert record["loss_difference"] <= MODELS[name], record
     assert record["state_difference"] <= MODELS[name], record
-    first, *_, last = record["npu_losses"]
+    first, last = record["npu_losses"][0], record["npu_losses"][-2]  # the same batch
     assert last < 0.9 * first, f"nothing was learned: {record['npu_losses']}"
