@@ -15,16 +15,24 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = Path(__file__).with_name("faults_program.py")
 DOCUMENT = ROOT / "docs" / "faults.md"
-SECONDS = 90  # a loaded machine may take long to import torch
+# A hang is told by what the process does, not by the clock alone: a loaded machine may need minutes for seconds' work.
+IDLE_SECONDS = 30  # for so long hardly ever a thread wanted a processor
+IDLE_SHARE = 0.2  # "hardly ever": threads that poll wake now and then
+CPU_SECONDS = 30  # an undisturbed run needs about 4
+SECONDS = 900  # whatever it does
+LOOK_SECONDS = 0.2
+STACK_SECONDS = 10  # for writing the stacks of a hanging process
 MARK = "failed on request (SIMNPU_FAULT)"
 
 OUTCOMES = {
@@ -33,7 +41,7 @@ OUTCOMES = {
     "unnamed": "a Python error that does not name the call",
     "wrong": "a wrong number, silently",
     "crash": "the process dies from a signal",
-    "hang": f"no end within {SECONDS} s",
+    "hang": f"no end: its threads only wait for {IDLE_SECONDS} s, or spend {CPU_SECONDS} s of processor time",
     "unreached": "the call was not made this time",
 }
 BAD = ("wrong", "crash", "hang")
@@ -106,21 +114,22 @@ class Running:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._processes: set[subprocess.Popen[str]] = set()
+        self._processes: set[subprocess.Popen[bytes]] = set()
         self._stopped = False
 
     @contextlib.contextmanager
-    def start(self, command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    def start(
+        self, command: list[str], environment: dict[str, str], output: IO[bytes]
+    ) -> Iterator[subprocess.Popen[bytes]]:
         with self._lock:
             if self._stopped:
                 raise KeyboardInterrupt
             process = subprocess.Popen(
                 command,
                 env=environment,
-                stdout=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
                 stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
                 start_new_session=True,
             )
             self._processes.add(process)
@@ -138,7 +147,7 @@ class Running:
                 self._end(process)
 
     @staticmethod
-    def _end(process: subprocess.Popen[str]) -> None:
+    def _end(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
@@ -146,23 +155,56 @@ class Running:
 RUNNING = Running()
 
 
+def wants_processor(pid: int) -> bool:
+    """Whether a thread of the process runs, would run if it could, or waits for a disk."""
+    states = []
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):  # the thread has just ended
+            states.append(stat.read_text().rpartition(")")[2].split()[0])
+    return any(state in "RD" for state in states)
+
+
+def processor_seconds(pid: int) -> float:
+    """What the process has used so far; 0 if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for(process: subprocess.Popen[bytes]) -> int | None:
+    """The exit code, or None for a process that hangs; that one writes the stacks of its threads and is ended."""
+    start = time.monotonic()
+    looks: deque[bool] = deque(maxlen=round(IDLE_SECONDS / LOOK_SECONDS))
+    while True:
+        try:
+            return process.wait(LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            looks.append(wants_processor(process.pid))
+            idle = len(looks) == looks.maxlen and sum(looks) < IDLE_SHARE * len(looks)
+            exhausted = processor_seconds(process.pid) > CPU_SECONDS or time.monotonic() - start > SECONDS
+            if not idle and not exhausted:
+                continue
+        process.send_signal(signal.SIGABRT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STACK_SECONDS)
+        return None
+
+
 def run_program(rule: str | None) -> Run:
     """Runs the program in a fresh process, with this fault."""
     with tempfile.TemporaryDirectory(prefix="faults-") as directory:
         report, log = Path(directory) / "report.jsonl", Path(directory) / "calls.log"
         environment = simulated(log) | ({"SIMNPU_FAULT": rule} if rule else {})
-        command = [sys.executable, str(PROGRAM), str(report), str(SECONDS - 15)]
-        with RUNNING.start(command, environment) as process:
-            try:
-                output, _ = process.communicate(timeout=SECONDS)
-                returncode: int | None = process.returncode
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                output, _ = process.communicate()
-                returncode = None
+        output_path = Path(directory) / "output.txt"
+        command = [sys.executable, str(PROGRAM), str(report)]
+        with output_path.open("wb") as output, RUNNING.start(command, environment, output) as process:
+            returncode = wait_for(process)
         lines = report.read_text(encoding="utf-8").splitlines() if report.exists() else []
         steps = [tuple(json.loads(line)) for line in lines]
-        return Run(returncode, steps, output, log.read_text(encoding="utf-8", errors="replace") if log.exists() else "")
+        words = output_path.read_text(encoding="utf-8", errors="replace")
+        return Run(returncode, steps, words, log.read_text(encoding="utf-8", errors="replace") if log.exists() else "")
 
 
 def calls_in(log: str) -> Counter[str]:

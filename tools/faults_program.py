@@ -147,10 +147,8 @@ def run() -> Iterator[tuple[str, Any]]:
 
 
 if __name__ == "__main__":
-    report, seconds = sys.argv[1:]
-    # A crash or a hang must tell where.
-    faulthandler.enable()
-    faulthandler.dump_traceback_later(float(seconds), exit=False)
+    (report,) = sys.argv[1:]
+    faulthandler.enable()  # a crash must tell where, and a hang, which is ended by SIGABRT
     import torch
     import torch_npu
 
