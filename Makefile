@@ -9,7 +9,7 @@ JOBS    ?= auto
 ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup conformance test lint compat bench clean clean-env
+.PHONY: help setup conformance test lint compat bench faults sanitize clean clean-env
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,12 @@ compat: $(READY) ## the judge under Python 3.10-3.13 and pytest 9.0-9.2, with an
 
 bench: setup ## measure: what the harness and the simulator cost
 	$(BIN)/python bench/suite_cost.py
+
+faults: setup ## make every call to the simulated runtime fail in turn; writes docs/faults.md
+	$(BIN)/python tools/faults.py $(ARGS)
+
+sanitize: setup ## the simulator's native tests under address, undefined-behaviour and thread sanitizers
+	$(BIN)/python tools/sanitize.py $(ARGS)
 
 clean: ## remove what runs have written
 	rm -rf build .pytest_cache .ruff_cache .nox
