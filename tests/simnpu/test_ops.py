@@ -181,10 +181,53 @@ def test_an_operator_that_is_not_simulated_is_an_error_with_its_name():
 @on_simulator(torch=True, environment={"TASK_QUEUE_ENABLE": "0"})
 def test_a_legacy_operator_that_is_not_simulated_is_an_error_with_its_name():
     import torch
+    import torch_npu
 
-    rows = torch.tensor([[0, 1], [2, 2]], device="npu")
-    with pytest.raises(RuntimeError, match="operator EmbeddingBag of the legacy path is not simulated"):
-        torch.nn.functional.embedding_bag(rows, torch.randn(3, 4, device="npu"))
+    with pytest.raises(RuntimeError, match="operator SignBitsPack of the legacy path is not simulated"):
+        torch_npu.npu_sign_bits_pack(torch.rand(16, device="npu"), 2)
+
+
+@on_simulator(torch=True)
+def test_recurrent_layers_and_their_gradients_agree_with_the_cpu():
+    import copy
+    import itertools
+
+    import torch
+
+    torch.manual_seed(1)
+    networks = []
+    for kind in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
+        for layers, bidirectional, batch_first, bias in itertools.product((1, 2), *[(False, True)] * 3):
+            networks.append(kind(3, 5, layers, bidirectional=bidirectional, batch_first=batch_first, bias=bias))
+    cells = [cell(3, 5, bias=bias) for cell in (torch.nn.LSTMCell, torch.nn.GRUCell) for bias in (True, False)]
+    for network in [*networks, *cells]:
+        x = torch.randn((6, 3) if network in cells else (6, 2, 3), requires_grad=True)
+        on_npu, x_npu = copy.deepcopy(network).to("npu"), x.detach().npu().requires_grad_()
+        outputs, outputs_npu = (torch.utils._pytree.tree_leaves(net(y)) for net, y in ((network, x), (on_npu, x_npu)))
+        weights = [torch.randn_like(output) for output in outputs]
+        grads = torch.autograd.grad(outputs, [x, *network.parameters()], weights)
+        grads_npu = torch.autograd.grad(
+            outputs_npu, [x_npu, *on_npu.parameters()], [weight.npu() for weight in weights]
+        )
+        for actual, expected in zip([*outputs_npu, *grads_npu], [*outputs, *grads], strict=True):
+            torch.testing.assert_close(actual.cpu(), expected, rtol=1e-4, atol=1e-5)
+
+
+@on_simulator(torch=True)
+def test_packed_sequences_of_different_lengths_go_through_an_lstm():
+    import copy
+
+    import torch
+    from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+    x, lengths = torch.randn(6, 3, 4), torch.tensor([6, 4, 1])
+    for bidirectional in (False, True):
+        on_cpu = torch.nn.LSTM(4, 5, bidirectional=bidirectional)
+        on_npu = copy.deepcopy(on_cpu).to("npu")
+        expected, (h, c) = on_cpu(pack_padded_sequence(x, lengths))
+        actual, (h_npu, c_npu) = on_npu(pack_padded_sequence(x.npu(), lengths))
+        torch.testing.assert_close(pad_packed_sequence(actual)[0].cpu(), pad_packed_sequence(expected)[0])
+        torch.testing.assert_close((h_npu.cpu(), c_npu.cpu()), (h, c))
 
 
 @on_simulator(torch=True)

@@ -2,6 +2,7 @@
 #include "operator.h"
 
 #include <ATen/core/List.h>
+#include <ATen/ops/tensor.h>
 
 namespace simnpu {
 namespace {
@@ -24,6 +25,8 @@ Tensor scattered(const Tensor& self, int64_t dim, const Tensor& index, const Sca
 }
 
 void overwrite(Tensor& self, const Tensor& result) { aten::copy_::call(self, result, false); }
+
+Tensor positions(IntArrayRef index) { return at::tensor(index, at::kLong); }
 
 // The caller puts an empty one-dimensional tensor where x[:, i] has a full slice. Where *every* index is empty, it is a real one:
 // an advanced index of nothing but full slices does not occur.
@@ -84,6 +87,12 @@ OPERATOR(InplaceScatterValue, [](Tensor& self, int64_t dim, const Tensor& index,
     overwrite(self, scattered(self, dim, index, value, reduction));
 })
 ATEN(ScatterAdd, scatter_add)
+OPERATOR(IndexFillTensor, [](const Tensor& self, int64_t dim, IntArrayRef index, const Scalar& value) {
+    return aten::index_fill_int_Scalar::call(self, dim, positions(index), value);
+})
+OPERATOR(InplaceIndexFillTensor, [](Tensor& self, int64_t dim, IntArrayRef index, const Scalar& value) {
+    aten::index_fill__int_Scalar::call(self, dim, positions(index), value);
+})
 
 OPERATOR(MaskedSelect, [](const Tensor& self, const Tensor& mask, Out out) {
     out.shrink_to(aten::masked_select::call(self, mask));
@@ -91,6 +100,11 @@ OPERATOR(MaskedSelect, [](const Tensor& self, const Tensor& mask, Out out) {
 OPERATOR(Nonzero, [](const Tensor& self, Out out) { out.shrink_to(aten::nonzero::call(self)); })
 // Transposed: one row per dimension of `self`.
 OPERATOR(NonzeroV2, [](const Tensor& self, Out out) { out.shrink_to(aten::nonzero::call(self).t()); })
+OPERATOR(Unique, [](const Tensor& self, bool sorted, bool return_inverse, Out values, Out inverse) {
+    auto [unique, positions] = aten::_unique::call(self, sorted, return_inverse);
+    values.shrink_to(unique);
+    if (return_inverse) inverse = positions;
+})
 OPERATOR(Unique2, [](const Tensor& self, bool sorted, bool return_inverse, bool return_counts, Out values, Out inverse, Out counts) {
     auto [unique, positions, numbers] = aten::_unique2::call(self, sorted, return_inverse, return_counts);
     values.shrink_to(unique);
@@ -130,3 +144,22 @@ OPERATOR(OneHot, [](const Tensor& self, int64_t depth, const Tensor& on, const T
     TORCH_CHECK(axis == -1, "one-hot along axis ", axis, " is not simulated");
     return aten::where_self::call(aten::one_hot::call(self.to(at::kLong), depth).to(at::kBool), on, off);
 })
+OPERATOR(EmbeddingBag,
+         [](const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq, int64_t mode, bool sparse,
+            std::optional<Tensor> per_sample_weights, bool include_last_offset, int64_t padding_idx, Out out, Out offset2bag,
+            Out bag_size, Out max_indices) {
+             auto [bags, where, sizes, largest] = aten::_embedding_bag::call(weight, indices, offsets, scale_grad_by_freq, mode, sparse,
+                                                                             per_sample_weights, include_last_offset, padding_idx);
+             out = bags;
+             offset2bag = where;
+             bag_size = sizes;
+             max_indices = largest;
+         })
+OPERATOR(RepeatInterleaveGrad, [](const Tensor& grad, const Tensor& repeats, int64_t dim) {
+    auto size = grad.sizes().vec();
+    size.at(dim) = repeats.numel();
+    const auto rows = aten::repeat_interleave_Tensor::call(repeats, grad.size(dim));
+    const auto zeros = aten::new_zeros::call(grad, c10::fromIntArrayRefSlow(size), {}, {}, {}, {});
+    return aten::index_add::call(zeros, dim, rows, grad, 1);
+})
+ATEN(UnfoldGrad, unfold_backward)

@@ -1,32 +1,12 @@
 // Operators of the legacy path (aclopCompileAndExecute), which the wheel takes where it knows no aclnn form. The runtime
 // looks simnpu_aclop_execute up; a type that is not in the table is an error by name there.
-#include "operator.h"
-
-#include <simnpu/aclop.h>
+#include "legacy.h"
 
 #include <cmath>
 #include <limits>
 
 namespace simnpu {
 namespace {
-
-// One call: what descriptions and buffers say, as handles that live as long as the task.
-struct Legacy {
-    std::vector<TensorHandle> inputs, outputs;
-    std::map<std::string, aclopAttr::Value> attributes;
-
-    Tensor input(size_t i) const { return inputs.at(i)->view(); }
-    Out output(size_t i) const { return Out(outputs.at(i)); }
-    template <class T>
-    const T& attribute(const char* name) const {
-        auto found = attributes.find(name);
-        TORCH_CHECK(found != attributes.end() && std::holds_alternative<T>(found->second), "attribute ", name,
-                    " is missing or of an unexpected type");
-        return std::get<T>(found->second);
-    }
-};
-
-using Definition = void (*)(const Legacy&);
 
 // The order of a norm; the infinite ones may come as the limits of int32.
 double order_of(const Legacy& call) {
@@ -50,7 +30,33 @@ void norm_update(const Legacy& call) {
     call.output(0) = std::isinf(order) || order == 0 ? powers : aten::pow_Tensor_Scalar::call(powers, 1 / order);
 }
 
-const std::map<std::string_view, Definition> kTable{
+void cast(const Legacy& call) {
+    const auto type = static_cast<aclDataType>(call.attribute<int64_t>("dst_type"));
+    const auto out = call.output(0);
+    TORCH_CHECK(scalar_type(type) == out.dtype(), "asked to cast to ", type_name(type), " into an output of type ", out.dtype());
+    out = call.input(0).to(out.dtype());
+}
+
+// All inputs are spread to [..., points of x1, points of x2, elements]. The order -1 stands for infinity.
+void cdist_grad(const Legacy& call) {
+    const auto shape = c10::fromIntArrayRefSlow(call.output(0).tensor().sizes());
+    if (call.input(0).numel() == 0) return call.output(0) = aten::zeros::call(shape, call.output(0).dtype(), {}, {}, {});
+    const double order = call.attribute<float>("p") < 0 ? std::numeric_limits<double>::infinity() : call.attribute<float>("p");
+    const auto grad = call.input(0).select(-1, 0), x1 = call.input(1).select(-2, 0), x2 = call.input(2).select(-3, 0);
+    const auto result = aten::_cdist_backward::call(grad.contiguous(), x1.contiguous(), x2.contiguous(), order,
+                                                    call.input(3).select(-1, 0).contiguous());
+    call.output(0) = aten::sum_to_size::call(result, shape); // x1 may have been spread over batches, too
+}
+
+const std::map<std::string_view, void (*)(const Legacy&)> kTable{
+    {"Cast", cast},
+    {"CdistGrad", cdist_grad},
+    {"DynamicGRUV2", gru},
+    {"DynamicGRUV2Grad", gru_grad},
+    {"DynamicRNN", lstm},
+    {"DynamicRNNGrad", lstm_grad},
+    {"DynamicRNNV2", lstm_cell},
+    {"DynamicRNNV2Grad", lstm_cell_grad},
     {"LpNormReduceV2", norm_reduce},
     {"LpNormUpdateV2", norm_update},
 };
@@ -86,8 +92,9 @@ SIMNPU_EXPORT aclError simnpu_aclop_execute(const char* type, int num_inputs, co
         if (attr) call.attributes = attr->values;
         auto take = [&](std::vector<TensorHandle>& into, const aclTensorDesc& desc, const aclDataBuffer& buffer) {
             arguments.next();
+            const aclTensor tensor{handle(desc, buffer)};
+            if (desc.type == ACL_DT_UNDEFINED || (!buffer.data && tensor.state->numel())) return into.push_back(nullptr); // not given
             if (desc.placement != ACL_MEMTYPE_DEVICE) arguments.refuse("is in host memory, which is not simulated here");
-            aclTensor tensor{handle(desc, buffer)};
             into.push_back(arguments.tensor(&tensor));
         };
         for (int i = 0; i < num_inputs; ++i) take(call.inputs, *input_descs[i], *inputs[i]);

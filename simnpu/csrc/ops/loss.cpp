@@ -51,3 +51,30 @@ OPERATOR(BinaryCrossEntropyWithLogitsBackward,
 ATEN(KlDiv, kl_div)
 ATEN(SoftMarginLoss, soft_margin_loss)
 ATEN(SoftMarginLossBackward, soft_margin_loss_backward)
+// d/dself and d/dtarget of target * (log target - self), or of exp(target) * (target - self).
+OPERATOR(KlDivBackward, [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
+    const auto grad = aten::mul_Tensor::call(aten::neg::call(log_target ? aten::exp::call(target) : target), grad_output);
+    return reduction == at::Reduction::Mean ? aten::div_Scalar::call(grad, self.numel()) : grad;
+})
+OPERATOR(KlDivTargetBackward, [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
+                                 bool log_target) {
+    const auto distance = aten::sub_Tensor::call(log_target ? target : aten::log::call(target), self, 1);
+    auto grad = aten::mul_Tensor::call(aten::add_Scalar::call(distance, 1, 1), grad_output);
+    if (log_target) grad = aten::mul_Tensor::call(grad, aten::exp::call(target));
+    else grad = aten::masked_fill_Scalar::call(grad, aten::eq_Scalar::call(target, 0), 0);
+    return reduction == at::Reduction::Mean ? aten::div_Scalar::call(grad, self.numel()) : grad;
+})
+OPERATOR(MultilabelMarginLoss, [](const Tensor& self, const Tensor& target, int64_t reduction, Out out, Out is_target) {
+    auto [loss, flags] = aten::multilabel_margin_loss_forward::call(self, target.to(at::kLong), reduction);
+    out = loss;
+    is_target = flags;
+})
+OPERATOR(CtcLoss, [](const Tensor& log_probs, const Tensor& targets, IntArrayRef input_lengths, IntArrayRef target_lengths,
+                     int64_t blank, bool zero_infinity, Out loss, Out log_alpha) {
+    auto [losses, alphas] =
+        aten::_ctc_loss::call(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity);
+    loss = losses;
+    // The device's has room for a few more labels.
+    if (log_alpha) log_alpha.tensor().narrow(-1, 0, alphas.size(-1)).copy_(alphas);
+})
+ATEN(CtcLossBackward, _ctc_loss_backward)

@@ -12,10 +12,10 @@ std::optional<Tensor> raised(const std::optional<Tensor>& tensor) { return tenso
 
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
-// Rounds what was computed in float to the output's type.
+// Rounds what was computed in float to the output's type. The statistics of nothing may have any shape.
 void store(const Out& out, const Tensor& result) {
-    if (out && result.defined()) out = result.to(out.dtype());
-    else if (out) out = result;
+    if (!out || (result.defined() && result.numel() == 0 && out.tensor().numel() == 0)) return;
+    out = result.defined() ? result.to(out.dtype()) : result;
 }
 
 } // namespace
@@ -68,9 +68,11 @@ OPERATOR(GroupNormBackward, [](const Tensor& grad_out, const Tensor& input, cons
 OPERATOR(BatchNorm, [](const Tensor& input, std::optional<Tensor> weight, std::optional<Tensor> bias,
                        std::optional<Tensor> running_mean, std::optional<Tensor> running_var, bool training, double momentum,
                        double eps, Out out, Out save_mean, Out save_invstd) {
-    // Running statistics are updated in place: they keep their own type.
-    auto result = aten::native_batch_norm::call(raised(input), raised(weight), raised(bias), running_mean, running_var, training,
-                                                momentum, eps);
+    const auto mean = raised(running_mean), var = raised(running_var);
+    auto result =
+        aten::native_batch_norm::call(raised(input), raised(weight), raised(bias), mean, var, training, momentum, eps);
+    if (training && running_mean && is_low(*running_mean)) aten::copy_::call(*running_mean, *mean, false);
+    if (training && running_var && is_low(*running_var)) aten::copy_::call(*running_var, *var, false);
     store(out, std::get<0>(result));
     if (!training) return; // the saved statistics are those of the batch
     store(save_mean, std::get<1>(result));

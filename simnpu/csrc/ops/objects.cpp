@@ -23,6 +23,7 @@ std::optional<at::ScalarType> scalar_type(aclDataType type) {
         case ACL_UINT64: return at::kUInt64;
         case ACL_DOUBLE: return at::kDouble;
         case ACL_BOOL: return at::kBool;
+        case ACL_COMPLEX32: return at::kComplexHalf;
         case ACL_COMPLEX64: return at::kComplexFloat;
         case ACL_COMPLEX128: return at::kComplexDouble;
         case ACL_BF16: return at::kBFloat16;
@@ -37,7 +38,6 @@ const char* type_name(aclDataType type) {
         case ACL_STRING: return "string";
         case ACL_INT4: return "int4";
         case ACL_UINT1: return "uint1";
-        case ACL_COMPLEX32: return "complex32";
         case ACL_HIFLOAT8: return "hifloat8";
         case ACL_FLOAT8_E5M2: return "float8_e5m2";
         case ACL_FLOAT8_E4M3FN: return "float8_e4m3fn";

@@ -331,20 +331,21 @@ struct EntryPoints<Definition, Function, std::tuple<P...>, std::index_sequence<I
     }                                                                                                                          \
     extern "C" [[gnu::visibility("default"), gnu::ifunc("simnpu_resolve_" #symbol)]] void symbol();
 
-#define SIMNPU_OPERATOR(NAME, SIGNATURE, ...)                                                                                  \
+#define SIMNPU_ENTRY_POINTS(SYMBOL, SIGNATURE, ...)                                                                            \
     namespace simnpu {                                                                                                         \
     namespace {                                                                                                                \
-    struct NAME##Definition {                                                                                                  \
-        static constexpr const char* name = "aclnn" #NAME;                                                                     \
-        static constexpr const char* first_name = "aclnn" #NAME "GetWorkspaceSize";                                            \
+    struct SYMBOL##Definition {                                                                                                \
+        static constexpr const char* name = #SYMBOL;                                                                           \
+        static constexpr const char* first_name = #SYMBOL "GetWorkspaceSize";                                                  \
         static constexpr const char* signature = SIGNATURE;                                                                    \
         static constexpr auto function = __VA_ARGS__;                                                                          \
     };                                                                                                                         \
     }                                                                                                                          \
     }                                                                                                                          \
-    SIMNPU_SYMBOL(aclnn##NAME##GetWorkspaceSize, simnpu::EntryPoints<simnpu::NAME##Definition>::get_workspace_size)            \
-    SIMNPU_SYMBOL(aclnn##NAME, simnpu::EntryPoints<simnpu::NAME##Definition>::execute)
+    SIMNPU_SYMBOL(SYMBOL##GetWorkspaceSize, simnpu::EntryPoints<simnpu::SYMBOL##Definition>::get_workspace_size)               \
+    SIMNPU_SYMBOL(SYMBOL, simnpu::EntryPoints<simnpu::SYMBOL##Definition>::execute)
 
+#define SIMNPU_OPERATOR(NAME, SIGNATURE, ...) SIMNPU_ENTRY_POINTS(aclnn##NAME, SIGNATURE, __VA_ARGS__)
 #define OPERATOR(NAME, ...) SIMNPU_OPERATOR(NAME, #__VA_ARGS__, __VA_ARGS__)
 #define ATEN(NAME, ATEN_NAME) SIMNPU_OPERATOR(NAME, at::_ops::ATEN_NAME::schema_str, &at::_ops::ATEN_NAME::call)
 #define ATEN_INPLACE(NAME, ATEN_NAME) ATEN(Inplace##NAME, ATEN_NAME)

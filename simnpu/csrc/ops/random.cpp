@@ -101,6 +101,14 @@ OPERATOR(InplaceBernoulli, [](Tensor& self, const Scalar& p, int64_t seed, int64
 OPERATOR(InplaceBernoulliTensor, [](Tensor& self, const Tensor& p, int64_t seed, int64_t offset) {
     aten::bernoulli__Tensor::call(self, p, generator(seed, offset));
 })
+OPERATOR(RReluWithNoise, [](const Tensor& self, Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
+                            int64_t seed, int64_t offset) {
+    return aten::rrelu_with_noise::call(self, noise, lower, upper, training, generator(seed, offset));
+})
+OPERATOR(InplaceRReluWithNoise, [](Tensor& self, Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
+                                   int64_t seed, int64_t offset) {
+    aten::rrelu_with_noise_::call(self, noise, lower, upper, training, generator(seed, offset));
+})
 OPERATOR(Randperm, [](int64_t n, int64_t seed, int64_t offset, Out out) {
     out = aten::randperm_generator::call(n, generator(seed, offset), out.dtype(), {}, {}, {});
 })

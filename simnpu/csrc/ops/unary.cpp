@@ -35,7 +35,7 @@ ATEN(Round, round)
 ATEN(RoundDecimals, round_decimals)
 ATEN(InplaceRoundDecimals, round__decimals)
 ATEN_BOTH(Rsqrt, rsqrt)
-ATEN(Sign, sign)
+ATEN(Sign, sgn) // complex numbers too
 ATEN(Signbit, signbit)
 ATEN_BOTH(Sin, sin)
 ATEN_BOTH(Sinc, sinc)

@@ -1,12 +1,11 @@
-// Convolution, pooling, resizing, padding, grids.
+// Convolution, pooling, padding, grids.
 #include "operator.h"
 
 namespace simnpu {
 namespace {
 
-// Callers pass 0 (or less) for a scale or divisor that was not given.
-std::optional<double> given(double scale) { return scale > 0 ? std::optional(scale) : std::nullopt; }
-std::optional<int64_t> given_divisor(int64_t divisor) { return divisor > 0 ? std::optional(divisor) : std::nullopt; }
+// Callers pass 0 for a divisor that was not given.
+std::optional<int64_t> given_divisor(int64_t divisor) { return divisor ? std::optional(divisor) : std::nullopt; }
 
 } // namespace
 } // namespace simnpu
@@ -63,24 +62,6 @@ OPERATOR(MaxPool2dWithMaskBackward, [](const Tensor& grad_output, const Tensor& 
     return aten::max_pool2d_with_indices_backward::call(grad_output, self, kernel, stride, padding, dilation, ceil, indices);
 })
 
-OPERATOR(UpsampleNearest2d, [](const Tensor& self, c10::SymIntArrayRef size) {
-    return aten::upsample_nearest2d::call(self, size, {}, {});
-})
-OPERATOR(UpsampleNearest2dV2, [](const Tensor& self, c10::SymIntArrayRef size, float scale_h, float scale_w) {
-    return aten::upsample_nearest2d::call(self, size, given(scale_h), given(scale_w));
-})
-OPERATOR(UpsampleNearest2dBackward, [](const Tensor& grad_output, c10::SymIntArrayRef size, c10::SymIntArrayRef input_size,
-                                       double scale_h, double scale_w) {
-    return aten::upsample_nearest2d_backward::call(grad_output, size, input_size, given(scale_h), given(scale_w));
-})
-OPERATOR(UpsampleBilinear2d, [](const Tensor& self, c10::SymIntArrayRef size, bool align, double scale_h, double scale_w) {
-    return aten::upsample_bilinear2d::call(self, size, align, given(scale_h), given(scale_w));
-})
-OPERATOR(UpsampleBilinear2dBackward, [](const Tensor& grad_output, c10::SymIntArrayRef size, c10::SymIntArrayRef input_size,
-                                        bool align, double scale_h, double scale_w) {
-    return aten::upsample_bilinear2d_backward::call(grad_output, size, input_size, align, given(scale_h), given(scale_w));
-})
-
 ATEN(ReflectionPad1d, reflection_pad1d)
 ATEN(ReflectionPad1dBackward, reflection_pad1d_backward)
 ATEN(ReflectionPad2d, reflection_pad2d)
@@ -89,32 +70,18 @@ ATEN(ReplicationPad1d, replication_pad1d)
 ATEN(ReplicationPad1dBackward, replication_pad1d_backward)
 ATEN(ReplicationPad2d, replication_pad2d)
 ATEN(ReplicationPad2dBackward, replication_pad2d_backward)
+ATEN(ReflectionPad3d, reflection_pad3d)
+ATEN(ReflectionPad3dBackward, reflection_pad3d_backward)
+ATEN(ReplicationPad3d, replication_pad3d)
+ATEN(ReplicationPad3dBackward, replication_pad3d_backward)
 ATEN(Im2col, im2col)
 ATEN(Im2colBackward, col2im)
 ATEN(GridSampler2D, grid_sampler_2d)
 ATEN(GridSampler2DBackward, grid_sampler_2d_backward)
+ATEN(GridSampler3D, grid_sampler_3d)
+ATEN(GridSampler3DBackward, grid_sampler_3d_backward)
+ATEN(AffineGrid, affine_grid_generator)
 
-OPERATOR(UpsampleBicubic2d, [](const Tensor& self, c10::SymIntArrayRef size, bool align, double scale_h, double scale_w) {
-    return aten::upsample_bicubic2d::call(self, size, align, given(scale_h), given(scale_w));
-})
-OPERATOR(UpsampleBicubic2dBackward, [](const Tensor& grad_output, c10::SymIntArrayRef size, c10::SymIntArrayRef input_size,
-                                       bool align, double scale_h, double scale_w) {
-    return aten::upsample_bicubic2d_backward::call(grad_output, size, input_size, align, given(scale_h), given(scale_w));
-})
-OPERATOR(UpsampleLinear1d, [](const Tensor& self, c10::SymIntArrayRef size, bool align, double scale) {
-    return aten::upsample_linear1d::call(self, size, align, given(scale));
-})
-OPERATOR(UpsampleLinear1dBackward, [](const Tensor& grad_output, c10::SymIntArrayRef size, c10::SymIntArrayRef input_size,
-                                      bool align, double scale) {
-    return aten::upsample_linear1d_backward::call(grad_output, size, input_size, align, given(scale));
-})
-OPERATOR(UpsampleNearest1d, [](const Tensor& self, c10::SymIntArrayRef size) {
-    return aten::upsample_nearest1d::call(self, size, {});
-})
-OPERATOR(UpsampleNearest1dBackward, [](const Tensor& grad_output, c10::SymIntArrayRef size, c10::SymIntArrayRef input_size,
-                                       double scale) {
-    return aten::upsample_nearest1d_backward::call(grad_output, size, input_size, given(scale));
-})
 OPERATOR(AvgPool3d, [](const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, bool ceil, bool count_pad,
                        int64_t divisor) {
     return aten::avg_pool3d::call(self, kernel, stride, padding, ceil, count_pad, given_divisor(divisor));
@@ -132,3 +99,17 @@ OPERATOR(MaxPool3dWithArgmaxBackward,
              return aten::max_pool3d_with_indices_backward::call(grad_output, self, kernel, stride, padding, dilation, ceil,
                                                                  indices.to(at::kLong));
          })
+OPERATOR(AdaptiveMaxPool3d, [](const Tensor& self, IntArrayRef size, Out out, Out indices) {
+    auto [values, positions] = aten::adaptive_max_pool3d::call(self, size);
+    out = values;
+    indices = positions;
+})
+OPERATOR(AdaptiveMaxPool3dBackward, [](const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
+    return aten::adaptive_max_pool3d_backward::call(grad_output, self, indices.to(at::kLong));
+})
+OPERATOR(MaxUnpool2d, [](const Tensor& self, const Tensor& indices, c10::SymIntArrayRef size) {
+    return aten::max_unpool2d::call(self, indices.to(at::kLong), size);
+})
+OPERATOR(MaxUnpool3d, [](const Tensor& self, const Tensor& indices, c10::SymIntArrayRef size, IntArrayRef stride, IntArrayRef padding) {
+    return aten::max_unpool3d::call(self, indices.to(at::kLong), size, stride, padding);
+})
