@@ -28,6 +28,8 @@ MODELS = {
     "adamw_with_weight_decay": FLOAT32,
     "autocast_bfloat16": BFLOAT16,
     "gradient_scaling": FLOAT32,
+    "lstm": FLOAT32,
+    "gru": FLOAT32,
 }
 
 
