@@ -9,7 +9,7 @@ JOBS    ?= auto
 ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup conformance test lint compat bench faults sanitize clean clean-env
+.PHONY: help setup conformance test lint compat bench opcoverage faults sanitize clean clean-env
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ compat: $(READY) ## the judge under Python 3.10-3.13 and pytest 9.0-9.2, with an
 
 bench: setup ## measure: what the harness and the simulator cost
 	$(BIN)/python bench/suite_cost.py
+
+opcoverage: setup ## run PyTorch's operator database on the simulator against the CPU; writes docs/opcoverage.md
+	$(BIN)/python tools/opcoverage.py $(ARGS)
 
 faults: setup ## make every call to the simulated runtime fail in turn; writes docs/faults.md
 	$(BIN)/python tools/faults.py $(ARGS)
