@@ -26,6 +26,9 @@ from typing import IO
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = Path(__file__).with_name("faults_program.py")
 DOCUMENT = ROOT / "docs" / "faults.md"
+SUMMARY = ROOT / "docs" / "simnpu.md"
+SUMMARY_BEGIN = "<!-- written by tools/faults.py: begin -->"
+SUMMARY_END = "<!-- written by tools/faults.py: end -->"
 # A hang is told by what the process does, not by the clock alone: a loaded machine may need minutes for seconds' work.
 IDLE_SECONDS = 30  # for so long hardly ever a thread wanted a processor
 IDLE_SHARE = 0.2  # "hardly ever": threads that poll wake now and then
@@ -271,29 +274,21 @@ def faults_for(calls: list[str], chosen: list[str]) -> list[Fault]:
     return faults
 
 
-def document(verdicts: list[Verdict], identity: str) -> str:
-    """The table, for people."""
+def outcomes_table(verdicts: list[Verdict]) -> list[str]:
     counts = Counter(verdict.outcome for verdict in verdicts)
-    by_call: dict[str, dict[str, Verdict]] = {}
-    for verdict in verdicts:
-        by_call.setdefault(verdict.fault.call, {})[verdict.fault.occurrence] = verdict
-    lines = [
-        "# Faults",
-        "",
-        "Written by `python tools/faults.py`. A small program (allocate, copy, compute, differentiate, draw, stream,",
-        "event, graph, callback, print, free) runs once undisturbed, which tells the calls it makes to the runtime;",
-        "then once per call with that call failing, the first time or every time, each in a fresh process. Operators",
-        "(`aclnn…`) fail the first time only. A crash, a hang or a wrong number is explained in the last column.",
-        "",
-        f"Simulator {identity}.",
-        "",
+    return [
         "| outcome | runs | meaning |",
         "|---|---|---|",
         *(f"| {name} | {counts[name]} | {meaning} |" for name, meaning in OUTCOMES.items()),
-        "",
-        "| call | first call fails | every call fails | seen |",
-        "|---|---|---|---|",
     ]
+
+
+def calls_table(verdicts: list[Verdict]) -> list[str]:
+    """A row per call."""
+    by_call: dict[str, dict[str, Verdict]] = {}
+    for verdict in verdicts:
+        by_call.setdefault(verdict.fault.call, {})[verdict.fault.occurrence] = verdict
+    lines = ["| call | first call fails | every call fails | seen |", "|---|---|---|---|"]
     for call, found in sorted(by_call.items()):
         first, every = found.get("1"), found.get("*")
         seen = []
@@ -305,7 +300,47 @@ def document(verdicts: list[Verdict], identity: str) -> str:
         cell = "; ".join(seen).replace("|", "\\|").replace("<", "&lt;")
         names = [verdict.outcome if verdict else "" for verdict in (first, every)]
         lines.append(f"| `{call}` | {names[0]} | {names[1]} | {cell} |")
+    return lines
+
+
+def document(verdicts: list[Verdict], identity: str) -> str:
+    """Every call, for people."""
+    lines = [
+        "# Faults",
+        "",
+        "Written by `python tools/faults.py`. A small program (allocate, copy, compute, differentiate, draw, stream,",
+        "event, graph, callback, print, free) runs once undisturbed, which tells the calls it makes to the runtime;",
+        "then once per call with that call failing, the first time or every time, each in a fresh process. Operators",
+        "(`aclnn…`) fail the first time only. A crash, a hang or a wrong number is explained in the last column.",
+        "",
+        f"Simulator {identity}.",
+        "",
+        *outcomes_table(verdicts),
+        "",
+        *calls_table(verdicts),
+    ]
     return "\n".join(lines) + "\n"
+
+
+def with_summary(page: str, verdicts: list[Verdict], identity: str) -> str:
+    """The page with the outcomes, and the calls that torch_npu does not handle, between its two marks."""
+    before, begin, rest = page.partition(SUMMARY_BEGIN)
+    _, end, after = rest.partition(SUMMARY_END)
+    if not end:
+        raise ValueError(f"the page has no lines {SUMMARY_BEGIN} and {SUMMARY_END}")
+    unhandled = {verdict.fault.call for verdict in verdicts if verdict.outcome in BAD}
+    lines = [
+        "",
+        f"Simulator {identity}.",
+        "",
+        *outcomes_table(verdicts),
+        "",
+        "Not every failure is handled by torch_npu. These end badly, on any device, by what its own code does:",
+        "",
+        *calls_table([verdict for verdict in verdicts if verdict.fault.call in unhandled]),
+        "",
+    ]
+    return before + begin + "\n".join(lines) + end + after
 
 
 def verdict_of(fault: Fault, reference: Run, keep: Path | None) -> Verdict:
@@ -349,8 +384,8 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools/faults.py",
         description="Make every call to the simulated runtime fail in turn and classify what a program sees.",
-        epilog="Writes docs/faults.md. Exit code 1: a crash, a hang or a wrong number that tools/faults.py does not "
-        "explain. Example: tools/faults.py --call aclrtMemcpy --keep /tmp/outputs",
+        epilog="Writes docs/faults.md, and its summary in docs/simnpu.md. Exit code 1: a crash, a hang or a wrong "
+        "number that tools/faults.py does not explain. Example: tools/faults.py --call aclrtMemcpy --keep /tmp/outputs",
     )
     parser.add_argument(
         "--call", action="append", default=[], metavar="NAME", help="only this call; nothing is written"
@@ -382,8 +417,11 @@ def main(argv: list[str] | None = None) -> int:
     if not options.call:
         import simnpu
 
-        DOCUMENT.write_text(document(verdicts, simnpu.build_id()), encoding="utf-8")
-        print(f"written: {DOCUMENT}")
+        identity = simnpu.build_id()
+        DOCUMENT.write_text(document(verdicts, identity), encoding="utf-8")
+        page = SUMMARY.read_text(encoding="utf-8")
+        SUMMARY.write_text(with_summary(page, verdicts, identity), encoding="utf-8")
+        print(f"written: {DOCUMENT}, {SUMMARY}")
     problems = unexplained(verdicts)
     for problem in problems:
         print(f"unexplained: {problem}", file=sys.stderr)

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-import torch_npu  # noqa: F401
+import torch_npu
 
 from simnpu import calls
 
@@ -1064,6 +1064,30 @@ def add_attention() -> None:
         case(f"norm {name}", lambda x, p=order: (x.norm(p=p), x.norm(p=p, dim=1)), t(3, 4))
 
 
+def own(name: str, formula: Callable[..., Any], **how: Any) -> Callable[..., Any]:
+    """An operator that only torch_npu has: on the device itself, on the CPU what it is defined as."""
+
+    def function(*values: torch.Tensor) -> Any:
+        return getattr(torch_npu, name)(*values, **how) if values[0].device.type == "npu" else formula(*values)
+
+    return function
+
+
+def rms_norm(x: torch.Tensor, gamma: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    rstd = torch.rsqrt(x.float().square().mean(-1, keepdim=True) + 1e-6)
+    return (x.float() * rstd).to(x.dtype) * gamma, rstd
+
+
+def add_own() -> None:
+    for mode in ("none", "tanh"):
+        formula = lambda x, mode=mode: F.gelu(x[..., :4], approximate=mode) * x[..., 4:]  # noqa: E731
+        name = f"npu_gelu_mul {mode}"
+        case(name, own("npu_gelu_mul", formula, approximate=mode), t(3, 8), reaches="GeluMul")
+    swiglu = own("npu_swiglu", lambda x: F.silu(x[..., :4]) * x[..., 4:], dim=-1)
+    case("npu_swiglu", swiglu, t(3, 8), reaches="SwiGlu", grad=True)
+    case("npu_rms_norm", own("npu_rms_norm", rms_norm), t(3, 8), t(8), reaches="RmsNorm")
+
+
 def flatten(value: Any) -> list[Any]:
     """The leaves of nested lists and tuples."""
     if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
@@ -1141,6 +1165,7 @@ FAMILIES: dict[str, Callable[[], None]] = {
     "foreach": add_foreach,
     "linalg": add_linalg,
     "attention": add_attention,
+    "own": add_own,
 }
 
 

@@ -60,6 +60,22 @@ def test_what_is_bad_needs_a_reason_and_a_reason_something_bad(faults: ModuleTyp
     assert "KNOWN says" in faults.unexplained([gone])[0]
 
 
+def test_the_summary_replaces_the_last_one_and_shows_only_what_ends_badly(faults: ModuleType):
+    crash = faults.Verdict(faults.Fault("aclrtMalloc", "1"), "crash", "SIGSEGV")
+    named = faults.Verdict(faults.Fault("aclrtFree", "1"), "named", "")
+    page = f"before\n{faults.SUMMARY_BEGIN}\nold\n{faults.SUMMARY_END}\nafter\n"
+    written = faults.with_summary(page, [crash, named], "of this test")
+    assert written.startswith("before\n")
+    assert written.endswith("after\n")
+    assert "old" not in written
+    assert "| named | 1 |" in written
+    assert "| `aclrtMalloc` | crash |" in written
+    assert "`aclrtFree`" not in written
+    assert faults.with_summary(written, [crash, named], "of this test") == written
+    with pytest.raises(ValueError, match="begin"):
+        faults.with_summary("no marks", [crash], "of this test")
+
+
 def test_a_fault_from_end_to_end(faults: ModuleType):
     reference = faults.run_program(None)
     assert reference.returncode == 0, reference.output

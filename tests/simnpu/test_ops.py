@@ -28,6 +28,7 @@ FAMILIES = {
     "vision": 13,
     "foreach": 40,
     "attention": 10,
+    "own": 4,
     "linalg": 2,
 }
 
