@@ -70,6 +70,7 @@ def main(arguments: list[str]) -> int:
         if preamble:
             __import__(preamble)
         exec(code, program.__dict__)
+        session.finish()
         end: dict = {"how": "returned"}
     except _session.Unsupported:
         end = {"how": "unsupported"}

@@ -15,7 +15,7 @@ from pathlib import Path
 from .devices import Device
 from .header import Point
 from .subjects import Installed
-from .wire import CALLS, MARKER, PARENT, POINT, PREAMBLE
+from .wire import CALLS, MARKER, PARENT, POINT, PREAMBLE, TIMEOUT
 
 KEPT = ("PATH", "LANG", "TZ", "OMP_NUM_THREADS")
 KEPT_PREFIXES = ("LC_", "OPENBLAS_")
@@ -80,6 +80,7 @@ def make(point: Point, installed: Installed, device: Device, root: Path) -> dict
     environment = device.environ(base)
     environment[MARKER] = uuid.uuid4().hex
     environment[POINT] = json.dumps(dict(point.params))
+    environment[TIMEOUT] = str(point.case.timeout)
     environment[PARENT] = str(os.getpid())
     if installed.subject.preamble is not None:
         environment[PREAMBLE] = installed.subject.preamble

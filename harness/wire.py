@@ -10,6 +10,8 @@ PARENT = "HARNESS_PARENT"
 """Process id of the runner. Taken out likewise."""
 POINT = "HARNESS_POINT"
 """The parameters as a JSON object; stays, and tells processes that the case starts that they belong to one."""
+TIMEOUT = "HARNESS_TIMEOUT"
+"""Seconds that the case has; stays, so that its waits can overrun before it does. "inf" by hand under a debugger."""
 PREAMBLE = "HARNESS_PREAMBLE"
 """Module that every interpreter of this subject imports first; unset when there is none."""
 PREAMBLES = ("torch_npu_lazy",)

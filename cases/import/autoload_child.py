@@ -34,13 +34,7 @@ for name in order:
 code = f"import os; print(os.environ.get({VARIABLE!r}))"
 spawned = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
-read_end, write_end = os.pipe()
-pid = os.fork()
-if pid == 0:
-    os.write(write_end, str(os.environ.get(VARIABLE)).encode())
-    os._exit(0)
-os.waitpid(pid, 0)
-forked = os.read(read_end, 100).decode()
+forked = probe.forked(lambda: str(os.environ.get(VARIABLE)))
 
 expected = "1" if value == "unset" else value
 probe.equal({"spawned": spawned, "forked": forked}, {"spawned": expected, "forked": expected}, f"{VARIABLE} in a child")

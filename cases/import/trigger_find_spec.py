@@ -16,7 +16,6 @@ racy.
 
 import importlib.util
 import sys
-import threading
 
 from harness import probe
 
@@ -38,11 +37,7 @@ def ask_every_finder_by_hand():
 
 
 def ask_from_a_thread():
-    answers = []
-    thread = threading.Thread(target=lambda: answers.append(ask()))
-    thread.start()
-    thread.join()
-    return answers[0]
+    return probe.thread(ask).join()
 
 
 # A look-up that changes nothing leaves the same question to the next one, so all of them share the process.

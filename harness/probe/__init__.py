@@ -8,8 +8,10 @@ from typing import Any, NoReturn
 from . import libraries, modules
 from ._checks import check, close, equal, raises, same
 from ._device import device_calls, device_untouched
+from ._forked import forked
 from ._nested import Completed, python
 from ._session import CheckFailed, ProbeError, Unsupported, session
+from ._threads import Gate, Thread, gate, thread
 
 COMPILERS = (
     "torch._dynamo",
@@ -26,7 +28,9 @@ __all__ = [
     "COMPILERS",
     "CheckFailed",
     "Completed",
+    "Gate",
     "ProbeError",
+    "Thread",
     "Unsupported",
     "check",
     "close",
@@ -34,6 +38,8 @@ __all__ = [
     "device_calls",
     "device_untouched",
     "equal",
+    "forked",
+    "gate",
     "libraries",
     "modules",
     "note",
@@ -41,6 +47,7 @@ __all__ = [
     "python",
     "raises",
     "same",
+    "thread",
     "unsupported",
 ]
 

@@ -125,12 +125,15 @@ def _tolerance(dtype: str, rtol: float | None, atol: float | None) -> tuple[floa
     return relative if rtol is None else rtol, absolute if atol is None else atol
 
 
+Kinds = type[BaseException] | tuple[type[BaseException], ...]
+
+
 class Caught:
     """What `raises` caught: `value` is the exception."""
 
     value: BaseException
 
-    def __init__(self, kind: type[BaseException], match: str | None) -> None:
+    def __init__(self, kind: Kinds, match: str | None) -> None:
         self._kind, self._match = kind, match
 
     def __enter__(self) -> Caught:
@@ -139,7 +142,8 @@ class Caught:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        wanted = self._kind.__name__ + (f" matching {self._match!r}" if self._match else "")
+        kinds = self._kind if isinstance(self._kind, tuple) else (self._kind,)
+        wanted = " or ".join(each.__name__ for each in kinds) + (f" matching {self._match!r}" if self._match else "")
         if value is None:
             session().failed(f"{wanted} is raised", expected=wanted, found="no exception")
             return False
@@ -155,6 +159,7 @@ class Caught:
         return True
 
 
-def raises(kind: type[BaseException], match: str | None = None) -> Caught:
-    """`with raises(TypeError, match="regex") as caught:` — the body must raise; `caught.value` is the exception."""
+def raises(kind: Kinds, match: str | None = None) -> Caught:
+    """`with raises(TypeError, match="regex") as caught:` — the body must raise; `caught.value` is the exception. `kind`
+    may be a tuple: one of these."""
     return Caught(kind, match)

@@ -60,7 +60,6 @@ def python(
             found="it still ran, and was killed",
             facts={"stdout": _tail(expired.stdout), "stderr": _tail(expired.stderr)},
         )
-        raise AssertionError("unreachable") from None
     completed = Completed(_text(done.stdout), _text(done.stderr), done.returncode)
     if check and completed.returncode != 0:
         session().failed(

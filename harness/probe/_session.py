@@ -4,16 +4,21 @@ case by hand, or only into exceptions in a process that the case itself started.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import threading
+import time
+from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import recorder
-from ..wire import POINT, PREAMBLE
+from ..wire import POINT, PREAMBLE, TIMEOUT
 
+PATIENCE = 0.75
+"""Part of a case's time after which its waits overrun: early enough to say so before the whole case is stopped."""
 HARNESS = str(Path(__file__).resolve().parent.parent) + os.sep
 
 
@@ -37,7 +42,21 @@ class Session:
         self.checks = 0
         self.failures = 0
         self.pid = os.getpid()
+        self.unjoined: list[Any] = []
+        """Threads that the probe has started and the case has not asked for yet."""
         self._lock = threading.Lock()
+        self._deadline = math.inf
+        self.limit(PATIENCE * float(os.environ.get(TIMEOUT, "inf")))
+
+    def limit(self, seconds: float | None) -> None:
+        """From now on, waits without a limit of their own overrun in this many seconds; None: never."""
+        self._deadline = math.inf if seconds is None else time.monotonic() + seconds
+
+    def left(self, timeout: float | None) -> float | None:
+        """Seconds that a wait may take: `timeout`, or all that the case has left; None for ever."""
+        if timeout is not None:
+            return timeout
+        return None if math.isinf(self._deadline) else max(0.0, self._deadline - time.monotonic())
 
     @property
     def owner(self) -> bool:
@@ -51,10 +70,7 @@ class Session:
             raise ProbeError(f"no parameter {name!r} in this case's matrix; it has: {known}") from None
 
     def passed(self, message: str) -> None:
-        if self.owner:
-            with self._lock:
-                self.checks += 1
-            self.emit({"kind": "check", "ok": True, "message": message})
+        self._keep({"kind": "check", "ok": True, "message": message})
 
     def failed(
         self,
@@ -64,8 +80,9 @@ class Session:
         found: str | None = None,
         facts: dict[str, Any] | None = None,
         import_stack: list[str] | None = None,
-    ) -> None:
-        """Record a failed check, then raise CheckFailed."""
+        stack: list[str] | None = None,
+    ) -> NoReturn:
+        """Record a failed check, then raise CheckFailed. `stack`: where it failed, if that is not here."""
         entry = {
             "kind": "check",
             "ok": False,
@@ -74,14 +91,29 @@ class Session:
             "found": found,
             "facts": {key: show(value) for key, value in (facts or {}).items()},
             "import_stack": import_stack or [],
-            "traceback": call_stack(sys._getframe(1)),
+            "traceback": [*call_stack(sys._getframe(1)), *(stack or [])],
         }
+        self._keep(entry)
+        raise CheckFailed(describe(entry))
+
+    def _keep(self, entry: dict[str, Any]) -> None:
         if self.owner:
             with self._lock:
                 self.checks += 1
-                self.failures += 1
+                self.failures += not entry["ok"]
             self.emit(entry)
-        raise CheckFailed(describe(entry))
+
+    def adopt(self, entries: Iterable[dict[str, Any]]) -> None:
+        """Keep a forked child's checks and notes as this process's own. Raises CheckFailed for the first failed one."""
+        failed = None
+        for entry in entries:
+            if entry["kind"] == "note":
+                self.note(entry["key"], entry["value"])
+            else:
+                self._keep(entry)
+                failed = failed or (None if entry["ok"] else entry)
+        if failed is not None:
+            raise CheckFailed(describe(failed))
 
     def note(self, key: str, value: Any) -> None:
         try:
@@ -94,6 +126,12 @@ class Session:
     def unsupported(self, reason: str) -> None:
         if self.owner:
             self.emit({"kind": "unsupported", "reason": reason})
+
+    def finish(self) -> None:
+        """The case has come to its last line. Raises ProbeError when it has not asked how its threads ended."""
+        if self.owner and self.unjoined:
+            names = ", ".join(thread.name for thread in self.unjoined)
+            raise ProbeError(f"the case ends without join() of what probe.thread has started: {names}")
 
     def emit(self, entry: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -145,7 +183,9 @@ class HandSession(Session):
         if not self.owner or self._ended:
             return
         print(f"{self.checks} checks, {self.failures} failed", flush=True)
-        if self.failures or not self.checks:
+        if self.unjoined and not self.failures:
+            print(f"never joined: {', '.join(thread.name for thread in self.unjoined)}", file=sys.stderr)
+        if self.failures or self.unjoined or not self.checks:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(1)
@@ -197,6 +237,7 @@ def _outside() -> Session:
         sys.exit(f"{Path(main).name}: {error}")
     faulthandler.enable()
     os.environ[POINT] = json.dumps(dict(point.params))
+    os.environ.setdefault(TIMEOUT, str(case.timeout))
     by_hand = HandSession(dict(point.params))
     atexit.register(by_hand.close)
     print(f"{point.id}: {case.title}", flush=True)

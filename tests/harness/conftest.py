@@ -1,15 +1,28 @@
-"""The fixture with which tests judge fake packages."""
+"""The fixtures with which tests judge fake packages, and cases of their own."""
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FAUX, Judge, compose, faux_device, point
+from fakes import FAUX, Judge, Run, Write, compose, faux_device, point
 
 from harness import header, subjects
 from harness.runner import Runner
+
+HEADER = """\
+\"\"\"A rule for this test.\"\"\"
+# /// script
+# [tool.conformance]
+# rule = "area/topic/1"
+# level = "must"
+# matrix = {{ order = {values} }}
+# timeout = 30
+# ///
+from harness import probe
+"""
 
 
 @pytest.fixture
@@ -22,3 +35,26 @@ def judge(tmp_path: Path) -> Judge:
         return Runner(installed, faux_device(), FAUX, size_limit).run(chosen)
 
     return run
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def make(body: str, values: str = '["a", "b"]') -> Path:
+        path = tmp_path / "area" / "case.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(HEADER.format(values=values) + textwrap.dedent(body))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def run(write: Write, tmp_path: Path) -> Run:
+    """Run a case with this body on an honest fake."""
+    installed = subjects.find("stock", compose("honest", tmp_path))
+
+    def judge(body: str) -> dict[str, Any]:
+        case = header.read(write(body, '["a"]'))
+        return Runner(installed, faux_device(), FAUX).run(case.points()[0])
+
+    return judge

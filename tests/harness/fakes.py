@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from harness import devices, header
 
 FAUX = Path(__file__).parent.parent / "faux"
 CASES = FAUX / "cases"
+REPOSITORY = Path(__file__).parent.parent.parent
 
 
 def _unchanged(base: Mapping[str, str]) -> dict[str, str]:
@@ -37,3 +41,13 @@ def point(file: str, **params: Any) -> header.Point:
 
 
 Judge = Callable[..., dict[str, Any]]
+Write = Callable[..., Path]
+"""write(body) -> path of a case with that body."""
+Run = Callable[..., dict[str, Any]]
+"""run(body) -> result of a case with that body."""
+
+
+def by_hand(path: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY), **env}
+    command = [sys.executable, str(path), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)

@@ -3,64 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import textwrap
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
-from fakes import FAUX, compose, faux_device
-
-from harness import header, subjects
-from harness.runner import Runner
-
-REPOSITORY = Path(__file__).parent.parent.parent
-HEADER = """\
-\"\"\"A rule for this test.\"\"\"
-# /// script
-# [tool.conformance]
-# rule = "area/topic/1"
-# level = "must"
-# matrix = {{ order = {values} }}
-# timeout = 30
-# ///
-from harness import probe
-"""
-
-Write = Callable[..., Path]
-Run = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def make(body: str, values: str = '["a", "b"]') -> Path:
-        path = tmp_path / "area" / "case.py"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(HEADER.format(values=values) + textwrap.dedent(body))
-        return path
-
-    return make
-
-
-@pytest.fixture
-def run(write: Write, tmp_path: Path) -> Run:
-    """Run a case with this body on an honest fake."""
-    installed = subjects.find("stock", compose("honest", tmp_path))
-
-    def judge(body: str) -> dict[str, Any]:
-        case = header.read(write(body, '["a"]'))
-        return Runner(installed, faux_device(), FAUX).run(case.points()[0])
-
-    return judge
-
-
-def by_hand(path: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY), **env}
-    command = [sys.executable, str(path), *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+from fakes import Run, Write, by_hand
 
 
 def test_a_case_runs_by_hand(write: Write) -> None:
