@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import catalogue, devices, header, subjects
-from .explain import explain, label
+from .explain import explain
 from .runner import Runner
 
 ABOUT = """\
@@ -24,9 +24,12 @@ examples:
   python -m harness rules import/lazy fsdp                       those of two prefixes
   python -m harness run cases/import/lazy_order.py order=twice   one point
   python -m harness run cases/import/lazy_order.py               the points that there are, if it has several
+  python -m harness run CASE KEY=VALUE --control                 its control: plain PyTorch alone
+  python -m harness run CASE KEY=VALUE --jitter 8f3a.17          one repetition of a soak, with the delays that it had
   python cases/import/lazy_order.py order=twice                  by hand, in this very environment: for debuggers
 
-exit codes: 0 the point passes; 1 it does not; 2 it cannot be run: the message says why and what to do.
+exit codes: 0 the point passes, or plain PyTorch fails likewise; 1 it does not; 2 it cannot be run: the message says why
+and what to do.
 """
 
 
@@ -53,6 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     run.add_argument("--device", help="sim or npu; without it npu when CANN and a device node are present, else sim")
 
+    run.add_argument("--control", action="store_true", help="run the point's control instead: plain PyTorch alone")
+    run.add_argument("--jitter", metavar="SEED", help="with the random delays of this repetition of a soak")
+
     rules = commands.add_parser("rules", help="list the rules")
     rules.add_argument("prefix", nargs="*", help="whole segments that an id starts with: import, import/lazy")
     rules.add_argument(
@@ -67,6 +73,8 @@ def _run(options: argparse.Namespace) -> int:
     try:
         case = header.read(options.case)
         point = case.point(options.point)
+        if options.control and not point.controlled:
+            raise ValueError("this point has no control; the field `control` of the case's header says which have")
         installed = subjects.find(options.subject, options.subject_path)
         device = devices.find(options.device, prepare=True)
     except FileNotFoundError:
@@ -84,12 +92,13 @@ def _run(options: argparse.Namespace) -> int:
     )
     if not runner.applies(case):
         print(f"note: the rule applies to releases {case.releases}, this is {installed.release}", flush=True)
-    result = runner.run(point, live=True)
+    run = runner.control if options.control else runner.run
+    result = run(point, live=True, soak=options.jitter)
     if result["outcome"] == "pass":
         print(f"pass: {result['checks']} checks, {result['seconds']} s")
         return 0
     print(explain(result))
-    return 2 if label(result) in {"unsupported", "harness-error"} else 1
+    return {"upstream": 0, "unsupported": 2, "harness-error": 2}.get(result["outcome"], 1)
 
 
 def _rules(options: argparse.Namespace) -> int:

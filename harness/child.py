@@ -25,7 +25,7 @@ def _package() -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the case named by arguments[0]. Returns the interpreter's exit code."""
-    from harness import recorder, wire
+    from harness import jitter, recorder, wire
 
     recorder.install()
 
@@ -65,6 +65,9 @@ def main(arguments: list[str]) -> int:
     sys.argv = list(arguments)
 
     status = 0
+    soak = os.environ.get(wire.SOAK)
+    if soak is not None:
+        jitter.start(soak)
     try:
         preamble = os.environ.get(wire.PREAMBLE)
         if preamble:

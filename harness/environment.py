@@ -15,7 +15,7 @@ from pathlib import Path
 from .devices import Device
 from .header import Point
 from .subjects import Installed
-from .wire import CALLS, MARKER, PARENT, POINT, PREAMBLE, TIMEOUT
+from .wire import CALLS, CONTROL, MARKER, PARENT, POINT, PREAMBLE, SOAK, TIMEOUT
 
 KEPT = ("PATH", "LANG", "TZ", "OMP_NUM_THREADS")
 KEPT_PREFIXES = ("LC_", "OPENBLAS_")
@@ -46,6 +46,9 @@ PRIVATE = {
     "ASCEND_PROCESS_LOG_PATH": "log",
 }
 WORK = "work"
+EVIDENCE = "imported-torch-npu"
+CONTROL_PATH = Path(__file__).with_name("control")
+"""Holds a torch_npu that cannot be imported."""
 
 
 @contextlib.contextmanager
@@ -70,20 +73,34 @@ def _remove(root: Path) -> None:
         shutil.rmtree(root)
 
 
-def make(point: Point, installed: Installed, device: Device, root: Path) -> dict[str, str]:
-    """The whole environment of the child that runs `point` with its scratch directory `root`."""
+def make(
+    point: Point,
+    installed: Installed,
+    device: Device,
+    root: Path,
+    *,
+    control: bool = False,
+    soak: str | None = None,
+) -> dict[str, str]:
+    """The whole environment of the child that runs `point` with its scratch directory `root`: the subject's, or that of
+    a control, in which no torch_npu can be imported. `soak` is the seed of delays."""
     base = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
     base = {**FIXED, **base}
     base.update({name: str(root / folder) for name, folder in PRIVATE.items()})
-    if installed.path is not None:
-        base["PYTHONPATH"] = str(installed.path)
+    paths = [*([CONTROL_PATH] if control else []), *([installed.path] if installed.path is not None else [])]
+    if paths:
+        base["PYTHONPATH"] = os.pathsep.join(map(str, paths))
     environment = device.environ(base)
     environment[MARKER] = uuid.uuid4().hex
     environment[POINT] = json.dumps(dict(point.params))
     environment[TIMEOUT] = str(point.case.timeout)
     environment[PARENT] = str(os.getpid())
-    if installed.subject.preamble is not None:
+    if control:
+        environment[CONTROL] = str(root / EVIDENCE)
+    elif installed.subject.preamble is not None:
         environment[PREAMBLE] = installed.subject.preamble
+    if soak is not None:
+        environment[SOAK] = soak
     if device.calls is not None:
         environment[CALLS] = device.calls
     return environment

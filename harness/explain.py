@@ -24,7 +24,8 @@ def explain(result: dict[str, Any]) -> str:
     """Several lines, compact enough for a CI log; the first alone says what happened."""
     rule, failure, expected = result["rule"], result["failure"], result["expected"]
     if result["outcome"] == "xpass":
-        what = f"it passes; delete {expected['file']}:{expected['line']}, which expects {expected['outcome']}"
+        now = "plain PyTorch fails likewise" if result["control"] else "it passes"
+        what = f"{now}; delete {expected['file']}:{expected['line']}, which expects {expected['outcome']}"
     else:
         what = result["reason"] or (failure["message"] if failure else "")
     lines = [f"{label(result)}: {what}" if what else label(result)]
@@ -32,6 +33,8 @@ def explain(result: dict[str, Any]) -> str:
     lines += _field("point", " ".join(f"{name}={spell(value)}" for name, value in result["params"].items()))
     if expected is not None and result["outcome"] not in {"xfail", "xpass"}:
         lines += _field("listed", f"{expected['file']}:{expected['line']} expects another end: {expected['outcome']}")
+    if result["control"] is not None:
+        lines += _field("control", control(result["control"]))
     if failure is not None:
         lines += _field("expected", failure["expected"])
         lines += _field("found", failure["found"])
@@ -45,7 +48,21 @@ def explain(result: dict[str, Any]) -> str:
         lines += _block(
             f"{stream}{f', last {len(shown)} of {len(text)} lines' if len(text) > len(shown) else ''}:", shown
         )
-    return "\n".join([*lines, "reproduce:", f"    {result['reproduce']}"])
+    lines += ["reproduce:", f"    {result['reproduce']}"]
+    if result["control"] is not None:
+        lines.append(f"    {result['control']['reproduce']}")
+    return "\n".join(lines)
+
+
+def control(result: dict[str, Any]) -> str:
+    """What plain PyTorch did at the same point, and what follows from it."""
+    what = result["reason"] or (result["failure"]["message"] if result["failure"] else "")
+    ended = f"{label(result)}: {what}" if what else label(result)
+    if result["outcome"] == "pass":
+        return "plain PyTorch passes, so torch_npu is at fault"
+    if result["outcome"] in {"unsupported", "harness-error"}:
+        return f"there is none, {ended}"
+    return f"plain PyTorch ends with {ended}"
 
 
 def _field(name: str, text: str | None) -> list[str]:

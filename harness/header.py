@@ -23,7 +23,7 @@ FLAGS = frozenset({"kernels", "triton", "onnx", "onnxscript", "hccl", "torchair"
 COUNTED = re.compile(r"(devices|python|torch)\s*(>=)\s*(\d+(?:\.\d+)*)")
 RULE_ID = re.compile(r"(?P<area>[a-z][a-z0-9_]*)/(?P<topic>[a-z][a-z0-9_]*)/(?P<number>[1-9]\d*)")
 LEVELS = ("must", "should")
-FIELDS = ("rule", "level", "matrix", "needs", "timeout", "releases")
+FIELDS = ("rule", "level", "matrix", "needs", "timeout", "releases", "control")
 REQUIRED = ("rule", "level")
 DEFAULT_TIMEOUT = 120.0
 
@@ -53,6 +53,8 @@ class Case:
     needs: tuple[str, ...]
     timeout: float
     releases: SpecifierSet
+    control: Mapping[str, Any] | None = None
+    """Which points have a control: those that these parameters select, as in an expectation; None: none."""
 
     @property
     def area(self) -> str:
@@ -107,6 +109,18 @@ class Point:
     @property
     def id(self) -> str:
         return self.case.rule + self.suffix
+
+    def has(self, selection: Mapping[str, Any]) -> bool:
+        """Whether each parameter that `selection` names has that value, or one of these values."""
+        return all(
+            name in self.params and self.params[name] in (value if isinstance(value, list) else [value])
+            for name, value in selection.items()
+        )
+
+    @property
+    def controlled(self) -> bool:
+        """Whether plain PyTorch is asked as well when this point ends badly."""
+        return self.case.control is not None and self.has(self.case.control)
 
     @property
     def suffix(self) -> str:
@@ -225,6 +239,14 @@ def read(path: Path) -> Case:
             path, at("releases"), f"releases {releases!r} is no version specifier such as '>=2.9'"
         ) from None
 
+    control = table.get("control", False)
+    if not isinstance(control, (bool, dict)):
+        raise wrong("control", 'control is neither true nor a selection of points such as { how = ["fork", "thread"] }')
+    for key, chosen in control.items() if isinstance(control, dict) else ():
+        values = chosen if isinstance(chosen, list) else [chosen]
+        if key not in matrix or not all(value in matrix[key] for value in values):
+            raise wrong("control", f"control selects {key} = {chosen!r}, which is not in the matrix")
+
     return Case(
         path=path,
         line=first,
@@ -236,6 +258,7 @@ def read(path: Path) -> Case:
         needs=tuple(needs),
         timeout=float(timeout),
         releases=specifier,
+        control=({} if control else None) if isinstance(control, bool) else control,
     )
 
 

@@ -3,6 +3,7 @@ writes the report. It sleeps in a run whose arguments lie outside the cases dire
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import datetime
 import json
@@ -20,7 +21,7 @@ from typing import Any, NoReturn
 import psutil
 import pytest
 
-from . import __version__, catalogue, devices, expectations, header, report, subjects
+from . import __version__, catalogue, devices, expectations, header, report, soak, subjects
 from .explain import explain, label
 from .runner import Runner
 
@@ -28,6 +29,7 @@ PARTIAL = ("conformance_rules", "keyword", "markexpr", "deselect", "ignore", "ig
 """Options of pytest and its plugins that leave something out; --certify refuses them."""
 
 LETTERS = {"fail": "F", "crash": "C", "exit": "E", "timeout": "T", "leak": "L", "harness-error": "H", "xpass": "P"}
+CATEGORIES = {"upstream": ("upstream", "u", "UPSTREAM")}
 
 
 @dataclass
@@ -40,12 +42,25 @@ class Run:
     expected_file: str
     directory: Path
     certify: bool
+    repetitions: int | None
+    """Of a soak; None: each point once."""
+    seed: str
     started: datetime.datetime = field(default_factory=lambda: datetime.datetime.now(datetime.timezone.utc))
     clock: float = field(default_factory=time.monotonic)
     selected: int = 0
-    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    results: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
+    """By point and repetition (0: the only one)."""
     written: report.ReportPaths | None = None
     problem: str | None = None
+
+    def merged(self) -> list[dict[str, Any]]:
+        """One result for each point that was come to."""
+        if self.repetitions is None:
+            return [only for results in self.results.values() for only in results.values()]
+        return [
+            soak.merged([results[number] for number in sorted(results)], self.seed, self.repetitions)
+            for results in self.results.values()
+        ]
 
 
 RUN = pytest.StashKey[Run]()
@@ -69,6 +84,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="PREFIX",
         help="judge only rules whose id starts with these segments (import, import/lazy, import/lazy/1); repeatable",
     )
+    group.addoption(
+        "--soak",
+        type=_repetitions,
+        metavar="N",
+        help="run each point N times with random delays, threads changing places at every chance: for races",
+    )
+    group.addoption("--soak-seed", metavar="SEED", help="the delays of an earlier soak, whose header tells its seed")
     group.addoption("--dryrun", action="store_true", help="list the rules with level and points; run nothing")
     group.addoption(
         "--certify",
@@ -139,7 +161,13 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from None
 
     directory = config.invocation_params.dir / config.option.report_dir
-    config.stash[RUN] = Run(suite, runner, expected, shown, directory, config.option.certify)
+    if config.option.soak_seed is None:
+        config.option.soak_seed = soak.new_seed()  # xdist hands it on to the workers
+    elif config.option.soak is None:
+        raise pytest.UsageError("--soak-seed SEED says which delays a soak has; add --soak N")
+    config.stash[RUN] = Run(
+        suite, runner, expected, shown, directory, config.option.certify, config.option.soak, config.option.soak_seed
+    )
     if runs and controller and config.option.xmlpath is None:
         config.option.xmlpath = str(directory / "junit.xml")
     if not controller:
@@ -158,13 +186,16 @@ def pytest_report_header(config: pytest.Config) -> list[str] | None:
     rules = f"{len(run.suite.cases)} in {run.runner.relative(run.suite.directory)}"
     if apart:
         rules += f", {apart} of them not about release {installed.release}"
-    return [
+    lines = [
         f"conformance {__version__}: subject {installed.subject.name}, release {installed.release}"
         + (f", from {installed.path}" if installed.path else ""),
         f"versions: torch_npu {installed.torch_npu}, torch {installed.torch}, Python {_python()}",
         f"device: {device.name} x{device.count} ({device.detail})",
         f"rules: {rules}; {len(run.expected)} expectations in {run.expected_file}",
     ]
+    if run.repetitions is not None:
+        lines.append(f"soak: each point {run.repetitions} times; again with --soak-seed {run.seed}")
+    return lines
 
 
 @pytest.hookimpl(wrapper=True)
@@ -188,7 +219,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if dropped:
         config.hook.pytest_deselected(items=dropped)
     # Every worker of xdist must come to the same order.
-    kept.sort(key=lambda item: (header.sort_key(item.point.case), item.number))
+    # A soak does all points once before it does them again: an interrupted one has done them all about as often.
+    kept.sort(key=lambda item: (item.repetition, header.sort_key(item.point.case), item.number))
     items[:] = [*(item for item in items if not isinstance(item, PointItem)), *kept]
 
 
@@ -206,7 +238,11 @@ class CaseFile(pytest.File):
         for case in run.suite.cases:
             if case.path.resolve() == path and run.runner.applies(case):
                 for number, point in enumerate(case.points()):
-                    yield PointItem.from_parent(self, name=point.id, point=point, number=number)
+                    if run.repetitions is None:
+                        yield PointItem.from_parent(self, name=point.id, point=point, number=number, repetition=0)
+                    for repetition in range(1, (run.repetitions or 0) + 1):
+                        name = f"{point.id}#{repetition}"
+                        yield PointItem.from_parent(self, name=name, point=point, number=number, repetition=repetition)
 
 
 class NotConforming(Exception):
@@ -214,18 +250,21 @@ class NotConforming(Exception):
 
 
 class PointItem(pytest.Item):
-    """One point. `result` is its entry in the report once it has run; `number` its place in the case's matrix."""
+    """One point, or one repetition of it in a soak (counted from 1). `result` is its entry in the report once it has
+    run, `number` its place in the case's matrix."""
 
-    def __init__(self, *, point: header.Point, number: int, **kwargs: Any) -> None:
+    def __init__(self, *, point: header.Point, number: int, repetition: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.point = point
         self.number = number
+        self.repetition = repetition
         self.result: dict[str, Any] | None = None
 
     def runtest(self) -> None:
         run = self.config.stash[RUN]
         try:
-            result = run.runner.run(self.point)
+            delays = soak.repetition(run.seed, self.repetition) if self.repetition else None
+            result = run.runner.run(self.point, soak=delays)
         except Exception:
             # A point must not be missing from the report because the judge stumbled over it.
             result = run.runner.broken(self.point, traceback.format_exc())
@@ -235,6 +274,8 @@ class PointItem(pytest.Item):
         self.user_properties += [("rule", self.point.case.rule), ("outcome", label(result))]
         if result["outcome"] == "unsupported" and not run.certify:
             pytest.skip(f"unsupported: {result['reason']}")
+        if result["outcome"] == "upstream":
+            pytest.skip(_upstream(result))
         if result["outcome"] != "pass":
             raise NotConforming
 
@@ -261,16 +302,25 @@ def pytest_runtest_makereport(
         made.wasxfail = f"{expected['outcome']}: {expected['reason']} ({expected['file']}:{expected['line']})"
     elif made.skipped:
         path, line, _ = item.reportinfo()
-        made.longrepr = (str(path), line + 1, f"Skipped: unsupported: {result['reason']}")
+        why = _upstream(result) if result["outcome"] == "upstream" else f"unsupported: {result['reason']}"
+        made.longrepr = (str(path), line + 1, f"Skipped: {why}")
     # As text: it crosses from an xdist worker to the controller, which takes few types, and no lone surrogates.
     made.conformance = json.dumps(result)  # type: ignore[attr-defined]
     made.conformance_label = label(result)  # type: ignore[attr-defined]
+    made.conformance_repetition = item.repetition  # type: ignore[attr-defined]
     return made
+
+
+def _upstream(result: dict[str, Any]) -> str:
+    control = result["control"]
+    return f"upstream: without torch_npu as well, {control['failure']['message']}"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:
     shown = getattr(report, "conformance_label", None)
+    if shown in CATEGORIES:
+        return CATEGORIES[shown]
     if shown is None or not report.failed:
         return None
     return "failed", LETTERS.get(shown.partition("(")[0], "F"), shown.upper()
@@ -283,23 +333,27 @@ class _Gatherer:
         self._run = run
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._run.selected = sum(isinstance(item, PointItem) for item in session.items)
+        self._run.selected = len({item.point.id for item in session.items if isinstance(item, PointItem)})
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:  # noqa: ARG002 - by name
         # The controller of xdist collects nothing; its workers all collect the same.
-        self._run.selected = len(ids)
+        self._run.selected = len(ids) // (self._run.repetitions or 1)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         text = getattr(report, "conformance", None)
         if text is not None:
             result = json.loads(text)
-            self._run.results[result["id"]] = result
+            self._keep(result, report.conformance_repetition)  # type: ignore[attr-defined]
         elif report.failed:
             # Something else than the case failed: a fixture of a conftest, or a worker of xdist that died.
+            name, _, repetition = report.nodeid.partition("#")
             for point in (point for case in self._run.suite.cases for point in case.points()):
-                if report.nodeid.endswith(f"::{point.id}"):
-                    self._run.results[point.id] = self._run.runner.broken(point, str(report.longrepr))
+                if name.endswith(f"::{point.id}"):
+                    self._keep(self._run.runner.broken(point, str(report.longrepr)), int(repetition or 0))
+
+    def _keep(self, result: dict[str, Any], repetition: int) -> None:
+        self._run.results.setdefault(result["id"], {})[repetition] = result
 
     def pytest_keyboard_interrupt(self) -> None:
         # Workers ignore Ctrl-C. Left alone they would wait for their cases until xdist kills them, and then nobody
@@ -345,7 +399,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         "device": {"name": device.name, "detail": device.detail},
     }
     try:
-        run.written = report.write(run.results.values(), meta, run.directory)
+        run.written = report.write(run.merged(), meta, run.directory)
     except report.InvalidReport as error:
         run.problem = str(error)
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
@@ -362,6 +416,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("conformance")
         terminalreporter.write(report.table(report.load(run.written.json)))
         terminalreporter.write_line(f"report: {run.runner.relative(run.written.html)}, report.json beside it")
+
+
+def _repetitions(word: str) -> int:
+    number = int(word) if word.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{word!r} is no number of repetitions; write e.g. --soak 50")
+    return number
 
 
 def _writes(config: pytest.Config) -> bool:

@@ -7,6 +7,8 @@ import importlib
 import sys
 from types import CodeType, FrameType
 
+from . import jitter
+
 Frame = tuple[str, int, str]  # file, line, function
 
 
@@ -43,6 +45,9 @@ names: dict[str, str] = {}
 anonymous: list[tuple[CodeType, Origin]] = []
 """Bodies executed from text without a file (exec of a string): comparable only by their code."""
 
+JITTER = (0.125, 0.002)
+"""Chance and seconds of a delay at each import and module body of a soak: two thousand cost a quarter second."""
+
 _installed = False
 _PLUMBING = (__file__, importlib.__file__)
 
@@ -60,6 +65,7 @@ def _hook(event: str, args: tuple) -> None:
         code = args[0]
         if type(code) is CodeType and code.co_name == "<module>":
             file = code.co_filename
+            jitter.delay(file, *JITTER)
             frame = sys._getframe(1)
             if file[:1] != "<":
                 if frame.f_code.co_name == "_call_with_frames_removed":
@@ -74,6 +80,7 @@ def _hook(event: str, args: tuple) -> None:
                 anonymous.append((code, _origin(frame)))
     elif event == "import":
         name = args[0]
+        jitter.delay(name, *JITTER)
         if args[1] is not None:
             if name not in extensions:
                 extensions[name] = _origin(sys._getframe(1))

@@ -8,12 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import devices, environment, process, records, subjects, wire
+from . import devices, environment, expectations, process, records, subjects, wire
 from .header import Case, Point
 from .outcomes import Verdict, judge
 
 CHILD = Path(__file__).with_name("child.py")
 OUTPUT_LIMIT = 256 << 20  # bytes on disk for each of stdout and stderr
+NO_CONTROL = "the case imports torch_npu in its control as well; let it do so only `if not probe.control`"
+CONTROL_FIELDS = (
+    "outcome", "failure", "reason", "signal", "exit_code", "seconds", "stdout", "stderr", "stack_dump", "reproduce",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a point is run: with its output live, with the delays of a seed, as a control without torch_npu."""
+
+    live: bool = False
+    soak: str | None = None
+    control: bool = False
 
 
 @dataclass(frozen=True)
@@ -28,18 +41,32 @@ class Runner:
     root: Path
     size_limit: int = OUTPUT_LIMIT
 
-    def run(self, point: Point, live: bool = False) -> dict[str, Any]:
-        """Run `point`. With `live` its output goes straight to the terminal instead of into the result."""
+    def run(self, point: Point, live: bool = False, soak: str | None = None) -> dict[str, Any]:
+        """Run `point`; when it ends badly and has a control, that too. With `live` its output goes straight to the
+        terminal instead of into the result. `soak` is a seed of random delays."""
+        result = self._once(point, Way(live, soak))
+        if point.controlled and result["outcome"] in expectations.OUTCOMES:
+            control = self.control(point, soak=soak)
+            result["control"] = {name: control[name] for name in CONTROL_FIELDS}
+            if control["outcome"] == result["outcome"]:
+                result["outcome"] = "upstream"
+        return result
+
+    def control(self, point: Point, live: bool = False, soak: str | None = None) -> dict[str, Any]:
+        """Run `point` with plain PyTorch: no torch_npu can be imported, and the case sees probe.control."""
+        return self._once(point, Way(live, soak, control=True))
+
+    def _once(self, point: Point, way: Way) -> dict[str, Any]:
         lacking = self.lacking(point.case)
         if lacking:
-            return self._result(point, Verdict("unsupported", reason=lacking), process.Ended(), records.Records())
+            return self._result(point, way, Verdict("unsupported", reason=lacking))
         with ExitStack() as stack:
             root = stack.enter_context(environment.scratch())
             result, dump = (stack.enter_context((root / name).open("ab")) for name in ("result", "dump"))
             streams: dict[str, Any] = {"stdout": None, "stderr": None}
-            if not live:
+            if not way.live:
                 streams = {name: stack.enter_context((root / name).open("ab")) for name in streams}
-            env = environment.make(point, self.installed, self.device, root)
+            env = environment.make(point, self.installed, self.device, root, control=way.control, soak=way.soak)
             env[wire.RESULT_FD], env[wire.DUMP_FD] = str(result.fileno()), str(dump.fileno())
             ended = process.run(
                 [*subjects.interpreter(), str(CHILD), str(point.case.path.resolve()), *point.arguments],
@@ -54,16 +81,18 @@ class Runner:
             verdict = judge(
                 ended,
                 found,
-                subjects.contradiction(self.installed, found.versions),
+                NO_CONTROL
+                if (root / environment.EVIDENCE).exists()
+                else subjects.contradiction(self.installed, found.versions),
                 point.case.timeout,
                 self.size_limit,
             )
-            texts = {name: records.text(root / name) for name in ("dump", *(() if live else streams))}
-        return self._result(point, verdict, ended, found, texts)
+            texts = {name: records.text(root / name) for name in ("dump", *(() if way.live else streams))}
+        return self._result(point, way, verdict, ended=ended, found=found, texts=texts)
 
     def broken(self, point: Point, reason: str) -> dict[str, Any]:
         """The result of a point that the harness itself could not run."""
-        return self._result(point, Verdict("harness-error", reason=reason), process.Ended(), records.Records())
+        return self._result(point, Way(), Verdict("harness-error", reason=reason))
 
     def lacking(self, case: Case) -> str | None:
         """Why the case cannot be judged here, or None."""
@@ -78,10 +107,11 @@ class Runner:
         """Whether the rule speaks of the release at hand."""
         return case.releases.contains(self.installed.release, prereleases=True)
 
-    def reproduce(self, point: Point) -> str:
-        """The shell command that runs this point alone, from `root`."""
+    def reproduce(self, point: Point, way: Way) -> str:
+        """The shell command that runs this point alone, or its control, from `root`."""
         words = ["python", "-m", "harness", "run", self.relative(point.case.path), *point.arguments]
         words += ["--subject", self.installed.subject.name, "--device", self.device.name]
+        words += [*(["--control"] if way.control else []), *(["--jitter", way.soak] if way.soak else [])]
         if self.installed.path is not None:
             words += ["--subject-path", self.relative(self.installed.path)]
         return shlex.join(words)
@@ -93,12 +123,14 @@ class Runner:
     def _result(
         self,
         point: Point,
+        way: Way,
         verdict: Verdict,
-        ended: process.Ended,
-        found: records.Records,
+        *,
+        ended: process.Ended | None = None,
+        found: records.Records | None = None,
         texts: dict[str, str] | None = None,
     ) -> dict[str, Any]:
-        texts = texts or {}
+        ended, found, texts = ended or process.Ended(), found or records.Records(), texts or {}
         case = point.case
         return {
             "rule": {
@@ -125,5 +157,7 @@ class Runner:
             "stack_dump": texts.get("dump") or None,
             "leaked": verdict.leaked,
             "notes": found.notes,
-            "reproduce": self.reproduce(point),
+            "control": None,
+            "soak": None,
+            "reproduce": self.reproduce(point, way),
         }

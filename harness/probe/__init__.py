@@ -3,15 +3,19 @@ modules, libraries, device calls). A failed check is recorded when it happens, s
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any, NoReturn
 
+from .. import jitter as _jitter
+from ..wire import CONTROL
 from . import libraries, modules
 from ._checks import check, close, equal, raises, same
 from ._device import device_calls, device_untouched
 from ._forked import forked
 from ._nested import Completed, python
 from ._session import CheckFailed, ProbeError, Unsupported, session
-from ._threads import Gate, Thread, gate, thread
+from ._threads import JITTER, Gate, Thread, gate, thread
 
 COMPILERS = (
     "torch._dynamo",
@@ -35,11 +39,13 @@ __all__ = [
     "check",
     "close",
     "compilers_absent",
+    "control",
     "device_calls",
     "device_untouched",
     "equal",
     "forked",
     "gate",
+    "jitter",
     "libraries",
     "modules",
     "note",
@@ -68,6 +74,13 @@ def unsupported(reason: str) -> NoReturn:
     raise Unsupported(reason)
 
 
+def jitter() -> None:
+    """A place where a soak may hold this thread up for some milliseconds. Without --soak it does nothing. Gates and the
+    beginning of a thread have it built in."""
+    caller = sys._getframe(1)
+    _jitter.delay(f"{caller.f_code.co_name}:{caller.f_lineno}", *JITTER)
+
+
 def compilers_absent() -> None:
     """Check that nothing of COMPILERS was ever loaded in this interpreter."""
     modules.absent(*COMPILERS)
@@ -75,3 +88,7 @@ def compilers_absent() -> None:
 
 # Opens the session (and, by hand, the import recorder) at the case's first line.
 session()
+
+control: bool = CONTROL in os.environ
+"""Whether this is a control: the same program with plain PyTorch, which must leave torch_npu out. A case whose header
+asks for controls imports torch_npu, and does what only an NPU can, `if not probe.control`."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from .. import recorder
-from ..wire import POINT, PREAMBLE, TIMEOUT
+from .. import jitter, recorder
+from ..wire import CONTROL, POINT, PREAMBLE, SOAK, TIMEOUT
 
 PATIENCE = 0.75
 """Part of a case's time after which its waits overrun: early enough to say so before the whole case is stopped."""
@@ -208,6 +208,9 @@ def begin(opened: Session) -> Session:
 def _outside() -> Session:
     """Open a session in an interpreter that harness.child did not start."""
     recorder.install()
+    soak = os.environ.get(SOAK)
+    if soak is not None:
+        jitter.start(soak)
     point = os.environ.get(POINT)
     if point is not None:
         # A nested interpreter of a case: the same subject, so the same preamble, before anything else of it.
@@ -228,6 +231,9 @@ def _outside() -> Session:
     if sys.path and Path(sys.path[0]).resolve() == Path(main).resolve().parent:
         # Python puts a script's folder first; the other cases there must not shadow modules (copy.py, export.py, …).
         del sys.path[0]
+    if "--control" in sys.argv:
+        sys.argv.remove("--control")
+        _without_torch_npu()
     try:
         case = header.read(Path(main))
         point = case.point(sys.argv[1:])
@@ -242,6 +248,17 @@ def _outside() -> Session:
     atexit.register(by_hand.close)
     print(f"{point.id}: {case.title}", flush=True)
     return by_hand
+
+
+def _without_torch_npu() -> None:
+    """By hand: as the runner starts a control."""
+    from ..environment import CONTROL_PATH
+
+    sys.path.insert(0, str(CONTROL_PATH))
+    paths = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(CONTROL_PATH), *([paths] if paths else [])])
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    os.environ[CONTROL] = os.devnull
 
 
 def _is_case(path: Path) -> bool:

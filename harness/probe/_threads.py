@@ -10,9 +10,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from .. import jitter
 from ._session import HARNESS, CheckFailed, session
 
 LOOK = 0.001  # seconds between two looks at the stack of a thread
+JITTER = (0.75, 0.005)  # chance and seconds of a delay, where the case has a place for one
 
 
 class Gate:
@@ -29,6 +31,7 @@ class Gate:
 
     def arrive(self) -> None:
         """Say that the calling thread has come this far, and go on at once."""
+        jitter.delay(f"arrive {self.name}", *JITTER)
         with self._changed:
             self._arrived += 1
             self._changed.notify_all()
@@ -40,6 +43,7 @@ class Gate:
         with self._changed:
             opened = self._changed.wait_for(lambda: self.is_open, seconds)
             arrived = self._arrived
+        jitter.delay(f"wait {self.name}", *JITTER)
         if not opened:
             session().failed(
                 f"the gate {self.name!r} opens",
@@ -72,6 +76,7 @@ class Thread:
         self._thread.start()
 
     def _run(self) -> None:
+        jitter.delay(f"begin {self.name}", *JITTER)
         try:
             self._result = self._function(*self._args)
         except BaseException as error:

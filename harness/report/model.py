@@ -9,11 +9,14 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-OUTCOMES = ("pass", "fail", "crash", "exit", "timeout", "leak", "harness-error", "unsupported", "xfail", "xpass")
-BAD = frozenset({"fail", "crash", "exit", "timeout", "leak"})
+OUTCOMES = (
+    "pass", "fail", "crash", "exit", "timeout", "leak", "flake", "harness-error", "unsupported", "upstream", "xfail",
+    "xpass",
+)  # fmt: skip
+BAD = frozenset({"fail", "crash", "exit", "timeout", "leak", "flake"})
 """Outcomes that say the subject does not meet the rule."""
 
-VERDICTS = ("broken", "error", "stale", "known", "conforms", "unsupported")
+VERDICTS = ("broken", "error", "stale", "known", "upstream", "conforms", "unsupported")
 """In the order in which a reader has to care."""
 
 RULE_FIELDS = ("id", "title", "text", "level", "area", "file")
@@ -36,6 +39,8 @@ def verdict(outcomes: Iterable[str]) -> str:
         return "stale"
     if "xfail" in seen:
         return "known"
+    if "upstream" in seen:
+        return "upstream"
     return "conforms" if "pass" in seen else "unsupported"
 
 
@@ -111,7 +116,10 @@ def outcome_label(point: dict[str, Any]) -> str:
     if outcome == "xfail":
         return "known: " + _with_detail(point["expected"]["outcome"], point)
     if outcome == "xpass":
-        return "passes, expected " + point["expected"]["outcome"]
+        now = "fails upstream" if point["control"] else "passes"
+        return f"{now}, expected " + point["expected"]["outcome"]
+    if outcome == "upstream":
+        return "upstream: " + _with_detail(point["control"]["outcome"], point["control"])
     return _with_detail(outcome, point)
 
 

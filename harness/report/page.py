@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from harness.explain import control
 from harness.report.model import BAD, OUTCOMES, VERDICTS, expectations, outcome_label, unjudged
 from harness.report.text import clip, count, duration, params, plain, value
 
@@ -34,6 +35,7 @@ MEANING = {
     "error": "not judged: the harness failed",
     "stale": "holds now, but an expectation says it does not",
     "known": "does not conform, as an expectation explains",
+    "upstream": "does not hold with plain PyTorch either, so torch_npu is not at fault",
     "conforms": "holds at every point that ran",
     "unsupported": "nothing could run here",
 }
@@ -59,6 +61,7 @@ def render(report: dict[str, Any], *, junit: str | None = None) -> str:
         "value": value,
         "params": params,
         "label": outcome_label,
+        "control": control,
         "offset": lambda started: "UTC" if started.endswith(("Z", "+00:00")) else started[-6:],
         "host": lambda url: urlsplit(url).hostname or url,
     }
@@ -111,6 +114,8 @@ def _lead(report: dict[str, Any]) -> tuple[str, str]:
     rest.append(f"{found['conforms']} of {count(len(report['rules']), 'rule')} {verb}.")
     if number := found["known"]:
         rest.append(f"{number} {'does' if number == 1 else 'do'} not, as known.")
+    if number := found["upstream"]:
+        rest.append(f"{number} {'fails' if number == 1 else 'fail'} with plain PyTorch as well.")
     if number := found["unsupported"]:
         rest.append(f"{number} could not run here.")
     return " ".join(urgent), " ".join(rest)
@@ -123,14 +128,19 @@ def _tally(rules: Any) -> list[tuple[str, int]]:
 
 def _rule(rule: dict[str, Any]) -> dict[str, Any]:
     urgent = [point for point in rule["points"] if point["outcome"] in BAD | {"harness-error"}]
-    known = [point for point in rule["points"] if point["outcome"] == "xfail"]
+    known = [point for point in rule["points"] if point["outcome"] in {"xfail", "upstream"}]
     return {
         "rule": rule,
         "anchor": _anchor(rule["id"]),
         "urgent": [_point(rule, point, unfold=number < OPEN_POINTS) for number, point in enumerate(urgent)],
         "known": [_point(rule, point, unfold=False) for point in known],
         "expectations": [
-            {"expected": expected, "points": points, "stale": points[0]["outcome"] == "xpass"}
+            {
+                "expected": expected,
+                "points": points,
+                "stale": points[0]["outcome"] == "xpass",
+                "now": "Fails with plain PyTorch as well" if points[0]["control"] else "Passes now",
+            }
             for expected, points in expectations(rule)
         ],
         "unsupported": sorted({point["reason"] for point in rule["points"] if point["outcome"] == "unsupported"}),
@@ -156,6 +166,9 @@ def _point(rule: dict[str, Any], point: dict[str, Any], *, unfold: bool) -> dict
         ("Standard error", point["stderr"]),
         ("Standard output", point["stdout"]),
     ]
+    if point["control"] is not None:
+        for title, name in (("stacks", "stack_dump"), ("standard error", "stderr"), ("standard output", "stdout")):
+            texts.append((f"Control, plain PyTorch: {title}", point["control"][name] or ""))
     return {
         "point": point,
         "anchor": _anchor(f"{rule['id']}:{point['id']}"),

@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from harness.explain import control
 from harness.report.model import BAD, VERDICTS, expectations, outcome_label, unjudged
 from harness.report.text import count, duration, params, plain
 
@@ -25,6 +26,7 @@ STYLES = {
     "error": "bold reverse",
     "stale": "bold magenta",
     "known": "yellow",
+    "upstream": "cyan",
     "conforms": "green",
     "unsupported": "dim",
 }
@@ -76,6 +78,7 @@ def _parts(report: dict[str, Any]) -> Iterator[RenderableType]:
         ("error", "Not judged: the harness failed"),
         ("stale", "Stale: passes although an expectation says otherwise, remove the entry"),
         ("known", "Known: does not conform, as expected"),
+        ("upstream", "Upstream: fails with plain PyTorch as well, torch_npu is not at fault"),
     ):
         rules = [rule for rule in report["rules"] if rule["verdict"] == name]
         if rules:
@@ -118,12 +121,21 @@ def _account(rule: dict[str, Any]) -> Iterator[RenderableType]:
         yield _indented(f"and {count(len(urgent) - POINTS_SHOWN, 'more point')}, see the report")
     if urgent:
         return
+    upstream = [point for point in rule["points"] if point["outcome"] == "upstream"]
+    for point in upstream[:POINTS_SHOWN]:
+        yield _indented(f"{params(point)}: {outcome_label(point)}")
+        for line in _findings(point):
+            yield _indented(line, 6)
+        yield _Command(f"      $ {plain(point['control']['reproduce'])}")
+    if len(upstream) > POINTS_SHOWN:
+        yield _indented(f"and {count(len(upstream) - POINTS_SHOWN, 'more point')}, see the report")
     for expected, points in expectations(rule):
         if rule["verdict"] == "stale" and points[0]["outcome"] != "xpass":
             continue  # what is known in a stale rule asks for nothing
         names = "; ".join(params(point) for point in points[:POINTS_SHOWN])
         more = f"; and {len(points) - POINTS_SHOWN} more" if len(points) > POINTS_SHOWN else ""
-        now = "passes now, expected" if points[0]["outcome"] == "xpass" else "expected"
+        now = "fails upstream, expected" if points[0]["control"] else "passes now, expected"
+        now = now if points[0]["outcome"] == "xpass" else "expected"
         yield _indented(f"{names}{more}: {now} {expected['outcome']} ({expected['file']}:{expected['line']})")
         yield _indented(" ".join(plain(expected["reason"]).strip().split("\n\n")[0].split()), 6)
 
@@ -140,6 +152,11 @@ def _findings(point: dict[str, Any]) -> Iterator[str]:
             yield f"found:    {_short(failure['found'])}"
         if failure["import_stack"]:
             yield f"imported by: {plain(failure['import_stack'][-1])}"
+    if point["control"]:
+        yield _short(f"control: {control(point['control'])}")
+    if point["soak"]:
+        for repetition in point["soak"]["unexpected"][:POINTS_SHOWN]:
+            yield _short(f"{repetition['outcome']}: {repetition['reproduce']}")
     if point["outcome"] in {"crash", "exit", "timeout"} and point["stderr"].strip():
         yield f"last words: {_short(point['stderr'].strip().splitlines()[-1])}"
     if point["leaked"]:
@@ -166,6 +183,8 @@ def _totals(report: dict[str, Any]) -> Text:
             line.append(", ").append(f"{verdicts[name]} {name}", style=STYLES[name])
     points = ", ".join(f"{number} {outcome}" for outcome, number in report["totals"].items() if number)
     line.append(f"\n{count(sum(report['totals'].values()), 'point')}{': ' + points if points else ''}")
+    if soaked := next((point["soak"] for rule in report["rules"] for point in rule["points"] if point["soak"]), None):
+        line.append(f"\nEach point {soaked['asked']} times with random delays; again with --soak-seed {soaked['seed']}")
     missing = unjudged(report)
     if missing:
         line.append(f"\nThe run was interrupted: {count(missing, 'point')} of {report['suite']['selected']} not judged")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FAUX, Judge, Run, Write, compose, faux_device, point
+from fakes import FAUX, Judge, Run, Suite, Write, compose, faux_device, point
 
-from harness import header, subjects
+from harness import devices, header, subjects
 from harness.runner import Runner
 
 HEADER = """\
@@ -29,10 +30,18 @@ from harness import probe
 def judge(tmp_path: Path) -> Judge:
     """judge("eager", "import/lazy.py", key=value) -> result of that point on that fake."""
 
-    def run(fake: str, file: str, *, size_limit: int = 8 << 20, case: header.Case | None = None, **params: Any) -> Any:
+    def run(
+        fake: str,
+        file: str,
+        *,
+        size_limit: int = 8 << 20,
+        case: header.Case | None = None,
+        soak: str | None = None,
+        **params: Any,
+    ) -> Any:
         installed = subjects.find("stock", tmp_path / fake if (tmp_path / fake).is_dir() else compose(fake, tmp_path))
         chosen = header.Point(case, params) if case else point(file, **params)
-        return Runner(installed, faux_device(), FAUX, size_limit).run(chosen)
+        return Runner(installed, faux_device(), FAUX, size_limit).run(chosen, soak=soak)
 
     return run
 
@@ -58,3 +67,10 @@ def run(write: Write, tmp_path: Path) -> Run:
         return Runner(installed, faux_device(), FAUX).run(case.points()[0])
 
     return judge
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Suite]:
+    monkeypatch.setitem(devices.DEVICES, "faux", faux_device)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    return lambda fake="honest": Suite(pytester, fake)

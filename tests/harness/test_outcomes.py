@@ -19,7 +19,7 @@ LAZY = "import/lazy.py"
 @pytest.fixture
 def hurried() -> Any:
     """The lazy case with a short timeout, for fakes that hang for ever anyway."""
-    return dataclasses.replace(header.read(CASES / LAZY), timeout=1.0)
+    return dataclasses.replace(header.read(CASES / LAZY), timeout=3.0)
 
 
 def assert_nothing_left() -> None:

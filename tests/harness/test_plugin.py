@@ -15,29 +15,11 @@ from typing import Any
 
 import psutil
 import pytest
-from fakes import CASES, compose, faux_device
+from fakes import Suite
 
-from harness import devices, process
+from harness import process
 from harness.__main__ import main
 from harness.runner import Runner
-
-CONFTEST = f"""
-import sys
-
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-
-from fakes import faux_device
-from harness import devices
-
-devices.DEVICES["faux"] = faux_device
-
-
-def pytest_sessionfinish(session):
-    # A judge that loads what it judges would share its fate.
-    assert not [name for name in ("torch", "torch_npu", "faux_device") if name in sys.modules]
-    if "cases" in session.config.args:
-        assert getattr(session.config.option, "maxworkerrestart", "0") == "0"
-"""
 
 KNOWN = """
 [[expect]]
@@ -45,54 +27,6 @@ rule = "import/lazy/1"
 outcome = "fail"
 reason = "it loads Dynamo"
 """
-
-
-class Suite:
-    """A copy of the cases with a fake beside it, and pytest on it."""
-
-    def __init__(self, pytester: pytest.Pytester, fake: str) -> None:
-        self.pytester = pytester
-        self.path = pytester.path
-        shutil.copytree(CASES, self.path / "cases", ignore=shutil.ignore_patterns("__pycache__"))
-        compose(fake, self.path / "fakes")
-        self.options = ["--device=faux", f"--subject-path=fakes/{fake}", "-p", "no:cacheprovider"]
-        pytester.makeconftest(CONFTEST)
-        pytester.makeini("[pytest]\nxfail_strict = true\nfilterwarnings = error\n")
-
-    def expect(self, text: str) -> None:
-        file = self.path / "expectations/stock/2.99.0.toml"
-        file.parent.mkdir(parents=True)
-        file.write_text(text.lstrip())
-
-    def add(self, name: str, body: str, header: str = "", rule: str = "added/case/1") -> Path:
-        """Write a case below cases/added."""
-        path = self.path / "cases/added" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(
-            f'"""An added rule."""\n# /// script\n# [tool.conformance]\n# rule = "{rule}"\n'
-            f'# level = "must"\n{header}# ///\nfrom harness import probe\n{body}\n'
-        )
-        return path
-
-    def run(self, *arguments: str) -> pytest.RunResult:
-        return self.pytester.runpytest_inprocess(*self.options, *arguments, no_reraise_ctrlc=True)
-
-    def apart(self, *arguments: str) -> pytest.RunResult:
-        """In a process of its own, as xdist needs it."""
-        return self.pytester.runpytest_subprocess(*self.options, *arguments)
-
-    def report(self) -> dict[str, Any]:
-        return json.loads((self.path / "build/conformance/report.json").read_text())
-
-    def outcomes(self) -> dict[str, str]:
-        return {point["id"]: point["outcome"] for rule in self.report()["rules"] for point in rule["points"]}
-
-
-@pytest.fixture
-def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Suite]:
-    monkeypatch.setitem(devices.DEVICES, "faux", faux_device)
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    return lambda fake="honest": Suite(pytester, fake)
 
 
 EXPECTED = {
@@ -354,10 +288,10 @@ def test_an_interrupted_run_keeps_what_it_knows(suite: Callable[..., Suite], mon
     honest = suite()
     real = Runner.run
 
-    def interrupted(self: Runner, point: Any, live: bool = False) -> Any:
+    def interrupted(self: Runner, point: Any, live: bool = False, soak: str | None = None) -> Any:
         if point.id == "behaviour/needs/1":
             raise KeyboardInterrupt
-        return real(self, point, live)
+        return real(self, point, live, soak)
 
     monkeypatch.setattr(Runner, "run", interrupted)
     assert honest.run("cases").ret == pytest.ExitCode.INTERRUPTED

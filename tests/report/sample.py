@@ -55,6 +55,34 @@ def failure(message: str = "torch._dynamo must be absent after import torch_npu"
     return {"message": message, "expected": None, "found": None, "import_stack": [], "traceback": [], **more}
 
 
+def control(outcome: str = "fail", **more: Any) -> dict[str, Any]:
+    """What plain PyTorch did; without torch_npu."""
+    return {
+        "outcome": outcome,
+        "failure": None if outcome == "pass" else failure("the child forked during the import ends"),
+        "reason": None,
+        "signal": None,
+        "exit_code": 0 if outcome == "pass" else 1,
+        "seconds": 2.5,
+        "stdout": "",
+        "stderr": "",
+        "stack_dump": None,
+        "reproduce": "python -m harness run cases/races/fork_3.py --control",
+        **more,
+    }
+
+
+def soak(**more: Any) -> dict[str, Any]:
+    command = "python -m harness run cases/races/first_use_1.py --jitter 8f3a11.2"
+    return {
+        "seed": "8f3a11",
+        "asked": 3,
+        "outcomes": {"pass": 2, "fail": 1},
+        "unexpected": [{"outcome": "fail", "message": "setup has run once", "reproduce": command}],
+        **more,
+    }
+
+
 def point(
     rule: dict[str, Any], outcome: str = "pass", params: dict[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:
@@ -79,6 +107,8 @@ def point(
         "stack_dump": None,
         "leaked": [],
         "notes": {},
+        "control": None,
+        "soak": None,
         "reproduce": f"python -m harness.child {rule['file']}{arguments}",
     }
     match outcome:
@@ -96,6 +126,10 @@ def point(
             result |= {"reason": "the result file ends in the middle of a record", "checks": 0}
         case "unsupported":
             result |= {"reason": "unsupported: needs triton", "checks": 0, "exit_code": None}
+        case "upstream":
+            result |= {"failure": failure(), "control": control(), "exit_code": 1}
+        case "flake":
+            result |= {"failure": failure("3 repetitions ended in 2 ways: 2 pass, 1 fail"), "soak": soak()}
         case "xfail":
             result |= {"failure": failure(), "expected": expected(), "exit_code": 1}
         case "xpass":
@@ -173,6 +207,9 @@ def results() -> list[dict[str, Any]]:
     launch_key = rule("fast_launch/plan/10", "The key of a launch plan does not keep its tensors alive.")
     judge = rule("compile/invalid/1", "An invalid option fails without touching the device.")
     slow = rule("compile/options/3", "Options of one `torch.compile` call do not leak into the next.")
+
+    churn = rule("races/fork/3", "A child forked while another thread imports can import.", level="should")
+    first = rule("races/first_use/1", "Two threads that use the device first initialise it once.")
 
     eager = expected(
         "fail",
@@ -268,4 +305,7 @@ def results() -> list[dict[str, Any]]:
     out.append(point(judge, "harness-error", {"option": "mode"}))
     out.append(point(judge, "pass", {"option": "npu_backend"}))
     out.append(point(slow, "pass", {}, seconds=48.0, cpu_seconds=91.4))
+    out.append(point(churn, "upstream", {"moment": "import"}, stderr="a lock is held\n"))
+    out.append(point(first, "flake"))
+    out.append(point(race, "fail", {"threads": 4, "barrier": "spin"}, control=control("pass")))
     return out

@@ -20,7 +20,7 @@ def test_writes_a_report_and_a_page(tmp_path: Path) -> None:
     assert paths == ReportPaths(tmp_path / "new/directory/report.json", tmp_path / "new/directory/report.html")
     assert sorted(path.name for path in paths.json.parent.iterdir()) == ["report.html", "report.json"]
     report = load(paths.json)
-    assert len(report["rules"]) == 14
+    assert len(report["rules"]) == 16
     assert paths.html.stat().st_mode & 0o777 == 0o644
 
 

@@ -37,6 +37,9 @@ from . import sample
         (["fail", "xfail"], "broken"),
         (["fail", "harness-error"], "broken"),
         (["crash", "xpass"], "broken"),
+        (["flake", "pass"], "broken"),
+        (["upstream", "pass"], "upstream"),
+        (["upstream", "xfail"], "known"),
     ],
 )
 def test_verdict_of_typical_mixes(outcomes: list[str], expected: str) -> None:
@@ -45,9 +48,10 @@ def test_verdict_of_typical_mixes(outcomes: list[str], expected: str) -> None:
 
 def test_every_mix_of_outcomes_has_the_verdict_of_its_worst_member() -> None:
     rank = dict.fromkeys(BAD, "broken") | {
-        "harness-error": "error", "xpass": "stale", "xfail": "known", "pass": "conforms", "unsupported": "unsupported",
+        "harness-error": "error", "xpass": "stale", "xfail": "known", "upstream": "upstream", "pass": "conforms",
+        "unsupported": "unsupported",
     }  # fmt: skip
-    order = ["broken", "error", "stale", "known", "conforms", "unsupported"]
+    order = ["broken", "error", "stale", "known", "upstream", "conforms", "unsupported"]
     for size in range(1, len(OUTCOMES) + 1):
         for mix in itertools.combinations(OUTCOMES, size):
             worst = min((rank[outcome] for outcome in mix), key=order.index)
@@ -83,7 +87,7 @@ def test_sample_has_every_outcome_and_verdict() -> None:
     report = build(sample.results(), sample.meta())
     assert all(report["totals"].values()), report["totals"]
     assert {rule["verdict"] for rule in report["rules"]} == {
-        "conforms", "broken", "known", "stale", "unsupported", "error",
+        "conforms", "broken", "known", "stale", "unsupported", "upstream", "error",
     }  # fmt: skip
 
 
@@ -117,6 +121,10 @@ def test_rule_ten_comes_after_rule_nine() -> None:
         ("xfail", {}, "known: fail"),
         ("xfail", {"expected": sample.expected("crash"), "signal": "SIGABRT"}, "known: crash(SIGABRT)"),
         ("xpass", {}, "passes, expected fail"),
+        ("xpass", {"control": sample.control()}, "fails upstream, expected fail"),
+        ("upstream", {}, "upstream: fail"),
+        ("upstream", {"control": sample.control("crash", signal="SIGSEGV")}, "upstream: crash(SIGSEGV)"),
+        ("flake", {}, "flake"),
     ],
 )
 def test_outcome_as_people_read_it(outcome: str, more: dict, label: str) -> None:

@@ -138,11 +138,25 @@ def test_output_of_passing_points_is_left_to_the_json() -> None:
     assert "unmistakable" not in page(sample.point(sample.rule("a/b/1"), stdout="unmistakable"))
 
 
+def test_controls_and_repetitions_are_shown() -> None:
+    text = page()
+    assert "Control: plain PyTorch ends with fail: the child forked during the import ends" in text
+    assert "python -m harness run cases/races/fork_3.py --control" in text
+    assert "Control: plain PyTorch passes, so torch_npu is at fault" in text
+    assert "Soak: 2 pass, 1 fail of 3 repetitions, seed 8f3a11." in text
+    assert "python -m harness run cases/races/first_use_1.py --jitter 8f3a11.2" in text
+    upstream = sample.point(sample.rule("a/b/1"), "xpass", expected=sample.expected(), control=sample.control())
+    assert "Fails with plain PyTorch as well. Remove the entry at" in page(upstream)
+
+
 def test_lead_says_what_asks_for_action() -> None:
-    assert re.search(r'class="lead"><b>4 rules broken\.', page())
+    assert re.search(r'class="lead"><b>5 rules broken\.', page())
     assert "Nothing unexpected. 1 of 1 rule conforms." in page(sample.point(sample.rule("a/b/1")))
     assert "Nothing unexpected. 0 of 1 rule conform. 1 does not, as known." in page(
         sample.point(sample.rule("a/b/1"), "xfail")
+    )
+    assert "Nothing unexpected. 0 of 1 rule conform. 1 fails with plain PyTorch as well." in page(
+        sample.point(sample.rule("a/b/1"), "upstream")
     )
     assert "The selection matched no rule" in render(build([], sample.meta()))
     meta = sample.meta()
@@ -259,17 +273,23 @@ def test_failing_points_are_open_and_known_ones_closed(show: Any) -> None:
 
 def test_filter_by_verdict_area_and_text(show: Any) -> None:
     browser = show("sample")
-    assert len(browser.run(VISIBLE)) == 14
+    assert len(browser.run(VISIBLE)) == 16
     browser.run(chip("broken"))
     broken = browser.run(VISIBLE)
-    assert broken == ["import/trigger/3", "npugraph/pool/1", "npugraph/replay/2", "races/first_compile/1"]
+    assert broken == [
+        "import/trigger/3",
+        "npugraph/pool/1",
+        "npugraph/replay/2",
+        "races/first_compile/1",
+        "races/first_use/1",
+    ]
     assert browser.run("document.querySelector('.chip.broken').ariaPressed") == "true"
-    assert browser.run("shown.value") == "4 of 14 rules"
+    assert browser.run("shown.value") == "5 of 16 rules"
     assert (
         browser.run("[...document.querySelectorAll('h2')].filter(h => h.checkVisibility()).length") == 4
     )  # 3 and words
     browser.run(chip("known"))
-    assert len(browser.run(VISIBLE)) == 6
+    assert len(browser.run(VISIBLE)) == 7
     browser.run("area.value = 'import'; area.dispatchEvent(new Event('change'))")
     assert browser.run(VISIBLE) == ["import/lazy/1", "import/trigger/3"]
     browser.run(search("EAGERLY modules"))
@@ -278,9 +298,9 @@ def test_filter_by_verdict_area_and_text(show: Any) -> None:
     assert browser.run(VISIBLE) == []
     assert browser.run("nothing.checkVisibility()")
     browser.run("reset.click()")
-    assert len(browser.run(VISIBLE)) == 14
+    assert len(browser.run(VISIBLE)) == 16
     assert browser.run("nothing.hidden")
-    assert browser.run("shown.value") == "14 rules"
+    assert browser.run("shown.value") == "16 rules"
 
 
 def test_text_filter_finds_what_is_folded(show: Any) -> None:
@@ -299,7 +319,7 @@ def test_keyboard_reaches_everything(show: Any) -> None:
         browser.key(letter)
     assert browser.run(VISIBLE) == ["import/inventory/2", "import/lazy/1", "import/trigger/3"]
     browser.key("Escape")
-    assert len(browser.run(VISIBLE)) == 14
+    assert len(browser.run(VISIBLE)) == 16
     browser.run("document.querySelector('.chip.stale').focus()")
     browser.key("Enter")
     assert browser.run(VISIBLE) == ["races/fork/2"]
@@ -351,7 +371,7 @@ def test_without_javascript_everything_is_there(show: Any, browser: Browser) -> 
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         show("sample", 375)
-        assert len(browser.run(VISIBLE)) == 14
+        assert len(browser.run(VISIBLE)) == 16
         assert not browser.run("document.querySelector('.fields').checkVisibility()")
         assert not browser.run("document.querySelector('.copy').checkVisibility()")
         assert browser.run("document.querySelector('.chip').checkVisibility()")  # still a legend

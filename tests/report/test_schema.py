@@ -60,14 +60,14 @@ def test_code_and_schema_know_the_same_words() -> None:
 
 def test_no_object_takes_unknown_keys_and_no_key_is_optional() -> None:
     found = objects(schema())
-    assert len(found) == 9
+    assert len(found) == 12
     for path, node in found:
         assert node["additionalProperties"] is False, path
         assert set(node["properties"]) == set(node["required"]), path
 
 
 def test_every_property_of_a_rule_and_point_is_explained() -> None:
-    for name in ("rule", "point", "expectation", "failure"):
+    for name in ("rule", "point", "expectation", "failure", "control", "soak"):
         for key, node in schema()["$defs"][name]["properties"].items():
             reference = node.get("$ref", "").removeprefix("#/$defs/")
             assert (
@@ -151,6 +151,10 @@ def at(outcome: str, key: str, value: Any) -> tuple[str, Any]:
         at("xfail", "expected/link", "javascript:alert(1)"),
         at("xpass", "expected", None),
         at("xpass", "checks", 0),
+        at("upstream", "control", None),
+        at("upstream", "control", sample.control("pass")),
+        at("flake", "soak", None),
+        at("flake", "soak", sample.soak(outcomes={"fail": 3})),
     ],
 )
 def test_corruption_is_refused_and_located(path: str, value: Any) -> None:

@@ -26,11 +26,11 @@ def test_columns_are_aligned() -> None:
     lines = text(color=False, width=100).splitlines()
     header = next(line for line in lines if line.startswith("rule "))
     column = header.index("verdict")
-    rows = [line for line in lines if line.startswith("  ") and "/" in line[:30]][:14]
+    rows = [line for line in lines if line.startswith("  ") and "/" in line[:30]][:16]
     verdicts = [line[column:] for line in rows]
     assert verdicts.count("conforms") == 5
-    assert verdicts.count("broken") == 4
-    assert set(verdicts) == {"conforms", "broken", "known", "stale", "unsupported", "error"}
+    assert verdicts.count("broken") == 5
+    assert set(verdicts) == {"conforms", "broken", "known", "stale", "unsupported", "upstream", "error"}
 
 
 def test_without_a_terminal_the_default_is_a_log(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,10 +78,20 @@ def test_known_and_stale_name_the_entry_and_the_reason() -> None:
     assert "moment=after: passes now, expected timeout (expectations/stock/2.10.0.toml:29)" in shown
 
 
+def test_controls_and_repetitions_are_told() -> None:
+    shown = text(color=False, width=200)
+    assert "moment=import: upstream: fail\n" in shown
+    assert "control: plain PyTorch ends with fail: the child forked during the import ends\n" in shown
+    assert "      $ python -m harness run cases/races/fork_3.py --control\n" in shown
+    assert "control: plain PyTorch passes, so torch_npu is at fault\n" in shown
+    assert "      fail: python -m harness run cases/races/first_use_1.py --jitter 8f3a11.2\n" in shown
+
+
 def test_totals_line() -> None:
     lines = text(color=False, width=200).splitlines()
-    assert lines[-3] == "14 rules, 4 broken, 1 error, 1 stale, 2 known, 5 conforms, 1 unsupported"
-    assert lines[-2].startswith("35 points: 16 pass, 1 fail, 5 crash, ")
+    assert lines[-4] == "16 rules, 5 broken, 1 error, 1 stale, 2 known, 1 upstream, 5 conforms, 1 unsupported"
+    assert lines[-3].startswith("38 points: 16 pass, 2 fail, 5 crash, ")
+    assert lines[-2] == "Each point 3 times with random delays; again with --soak-seed 8f3a11"
     assert lines[-1] == "5 min 12 s, suite 0.1.0"
 
 
