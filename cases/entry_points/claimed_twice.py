@@ -10,7 +10,7 @@ metadata before or after `import torch_npu`.
 # rule = "entry_points/claim/1"
 # level = "must"
 # matrix = {}
-# timeout = 180
+# timeout = 300
 # releases = ">=2.7.1"
 # ///
 

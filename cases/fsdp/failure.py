@@ -9,7 +9,7 @@ torch_npu's fully_shard, half-way through its replacements. The cause is gone af
 # rule = "fsdp/failure/1"
 # level = "must"
 # matrix = {}
-# timeout = 120
+# timeout = 300
 # releases = ">=2.13"
 # ///
 

@@ -10,7 +10,7 @@ are compared; so a replacement that a later release adds is judged, too.
 # rule = "fsdp/patches/1"
 # level = "must"
 # matrix = {}
-# timeout = 120
+# timeout = 300
 # releases = ">=2.7.1"
 # ///
 

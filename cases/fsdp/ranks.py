@@ -10,7 +10,7 @@ torch_npu was imported, as in many training scripts, and with torch_npu's own fo
 # level = "must"
 # matrix = { form = ["torch_bound_before", "torch_npu"] }
 # needs = ["ops", "hccl", "devices>=2"]
-# timeout = 180
+# timeout = 300
 # releases = ">=2.13"
 # ///
 

@@ -9,7 +9,7 @@ run inside one import, one in the middle of the other.
 # rule = "fsdp/order/2"
 # level = "must"
 # matrix = {}
-# timeout = 120
+# timeout = 300
 # releases = ">=2.7.1"
 # ///
 

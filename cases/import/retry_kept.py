@@ -9,7 +9,7 @@ the NPU has to see the real cause, not a half-made module or rules silently miss
 # rule = "import/retry/2"
 # level = "must"
 # matrix = {}
-# timeout = 180
+# timeout = 300
 # releases = ">=2.7.1"
 # ///
 

@@ -10,7 +10,7 @@ copied at each step; in the copy the step fails, while the original goes on to t
 # rule = "import/retry/1"
 # level = "must"
 # matrix = { during = ["import", "call"] }
-# timeout = 180
+# timeout = 300
 # releases = ">=2.7.1"
 # ///
 

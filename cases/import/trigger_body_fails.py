@@ -10,7 +10,7 @@ the same process before `import torch_npu`; each try happens in a fork of its ow
 # rule = "import/trigger/16"
 # level = "must"
 # matrix = {}
-# timeout = 180
+# timeout = 300
 # releases = ">=2.7.1"
 # ///
 
