@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import catalogue, devices, header, subjects
+from . import catalogue, devices, environment, header, subjects
 from .explain import explain
 from .runner import Runner
 
@@ -20,8 +20,10 @@ A case is a program that checks one rule of torch_npu, started in a fresh interp
 """
 EXAMPLES = """\
 examples:
-  python -m harness rules                                        every rule: id, level, points, sentence
+  python -m harness rules                                        every rule: id, level, points, releases, file, sentence
   python -m harness rules import/lazy fsdp                       those of two prefixes
+  python -m harness rules --area import --match trigger          a text in id, sentence or file name
+  python -m harness rules --json | jq '.[].rule'                 for programs
   python -m harness run cases/import/lazy_order.py order=twice   one point
   python -m harness run cases/import/lazy_order.py               the points that there are, if it has several
   python -m harness run CASE KEY=VALUE --control                 its control: plain PyTorch alone
@@ -61,6 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     rules = commands.add_parser("rules", help="list the rules")
     rules.add_argument("prefix", nargs="*", help="whole segments that an id starts with: import, import/lazy")
+    rules.add_argument("--area", action="append", default=[], help="a folder of cases/; the same as its name as prefix")
+    rules.add_argument("--match", metavar="TEXT", help="only rules with this text in id, sentence or file name")
+    rules.add_argument("--json", action="store_true", help="an array of objects, with the matrix and all else")
     rules.add_argument(
         "--cases", type=Path, default=Path("cases"), metavar="DIR", help="directory of the cases (cases)"
     )
@@ -83,6 +88,7 @@ def _run(options: argparse.Namespace) -> int:
         return _cannot(f"{options.case}: {error}")
     except (header.HeaderError, subjects.Unavailable) as error:
         return _cannot(str(error))
+    environment.sweep()
     runner = Runner(installed, device, Path.cwd())
     print(f"{point.id}: {case.title}")
     print(
@@ -103,11 +109,18 @@ def _run(options: argparse.Namespace) -> int:
 
 def _rules(options: argparse.Namespace) -> int:
     suite = catalogue.read(options.cases)
-    points = [point for case in suite.cases for point in case.points() if catalogue.selected(point, options.prefix)]
-    problems = [*map(str, suite.errors), *suite.unknown(options.prefix)]
+    prefixes = [*options.prefix, *options.area]
+    points = [
+        point
+        for case in suite.cases
+        if options.match is None or catalogue.mentions(case, options.match)
+        for point in case.points()
+        if catalogue.selected(point, prefixes)
+    ]
+    problems = [*map(str, suite.errors), *suite.unknown(prefixes)]
     if not options.cases.is_dir():
         problems = [f"there is no directory {options.cases}; run this at the root of the suite, or use --cases DIR"]
-    print(catalogue.listing(points))
+    print(catalogue.as_json(points) if options.json else catalogue.listing(points))
     for problem in problems:
         print(f"error: {problem}", file=sys.stderr)
     return 2 if problems else 0

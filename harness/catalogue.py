@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import json
+import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -47,19 +49,60 @@ def selected(point: Point, prefixes: Sequence[str]) -> bool:
     return not wanted or point.id in wanted or any(prefix in wanted for prefix in _prefixes(point.case.rule))
 
 
+def mentions(case: Case, text: str) -> bool:
+    """Whether the rule's id, sentence or file name has the text in it, in capitals or not."""
+    return any(text.lower() in where.lower() for where in (case.rule, case.title, case.path.name))
+
+
 def listing(points: Iterable[Point]) -> str:
-    """The rules of `points` as text: id, level, number of points, sentence."""
+    """The rules of `points` as text, two or more lines each: id, level, number of points, releases and file; then the
+    sentence. As wide as the terminal, and 100 columns at most."""
+    width = min(shutil.get_terminal_size((100, 24)).columns, 100)
+    lines = []
+    grouped = _by_case(points)
+    for case, count in grouped:
+        facts = [case.rule, case.level, f"{count} point{'s' if count > 1 else ''}"]
+        facts += [f"torch_npu {case.releases}"] if str(case.releases) else []
+        lines.append("  ".join([*facts, _shown(case.path)]))
+        lines += textwrap.wrap(case.title, width=width, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join([*lines, f"{len(grouped)} rules, {sum(count for _, count in grouped)} points"])
+
+
+def as_json(points: Iterable[Point]) -> str:
+    """The same for programs: an array of objects with every field of the header."""
+    rules = [
+        {
+            "rule": case.rule,
+            "title": case.title,
+            "text": case.text,
+            "level": case.level,
+            "area": case.area,
+            "releases": str(case.releases),
+            "needs": list(case.needs),
+            "matrix": {name: list(values) for name, values in case.matrix.items()},
+            "control": case.control is not None,
+            "timeout": case.timeout,
+            "points": count,
+            "file": _shown(case.path),
+        }
+        for case, count in _by_case(points)
+    ]
+    return json.dumps(rules, indent=2, ensure_ascii=False)
+
+
+def _by_case(points: Iterable[Point]) -> list[tuple[Case, int]]:
+    """Each case with the number of its points, in the order in which they come."""
     counts: dict[str, int] = {}
     cases: dict[str, Case] = {}
     for point in points:
         counts[point.case.rule] = counts.get(point.case.rule, 0) + 1
         cases[point.case.rule] = point.case
-    width = max((len(rule) for rule in cases), default=0)
-    lines = []
-    for rule, case in cases.items():
-        lead = f"{rule:<{width}}  {case.level:<6}  {counts[rule]:>3}  "
-        lines += textwrap.wrap(case.title, width=120, initial_indent=lead, subsequent_indent=" " * len(lead))
-    return "\n".join([*lines, f"{len(cases)} rules, {sum(counts.values())} points"])
+    return [(cases[rule], count) for rule, count in counts.items()]
+
+
+def _shown(path: Path) -> str:
+    path, here = path.resolve(), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def _prefixes(rule: str) -> list[str]:

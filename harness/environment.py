@@ -4,6 +4,7 @@ changes a verdict, and directories of its own that vanish with it."""
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -46,6 +47,8 @@ PRIVATE = {
     "ASCEND_PROCESS_LOG_PATH": "log",
 }
 WORK = "work"
+PREFIX = "conformance-"
+LOCK = "lock"
 EVIDENCE = "imported-torch-npu"
 CONTROL_PATH = Path(__file__).with_name("control")
 """Holds a torch_npu that cannot be imported."""
@@ -55,13 +58,25 @@ CONTROL_PATH = Path(__file__).with_name("control")
 def scratch() -> Iterator[Path]:
     """A directory with the PRIVATE ones and WORK in it, removed at the end, read-only leftovers included."""
     # A short path: sockets that a case makes below TMPDIR have 107 characters.
-    root = Path(tempfile.mkdtemp(prefix="conformance-"))
+    root = Path(tempfile.mkdtemp(prefix=PREFIX))
+    lock = (root / LOCK).open("wb")
     try:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as long as this process lives: what is not locked, nobody uses
         for folder in (*PRIVATE.values(), WORK):
             (root / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         yield root
     finally:
         _remove(root)
+        lock.close()
+
+
+def sweep() -> None:
+    """Remove the directories of runs that were killed before they could do so themselves."""
+    for root in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        # Somebody else's directory, or one that another process is removing right now.
+        with contextlib.suppress(OSError), (root / LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(root)
 
 
 def _remove(root: Path) -> None:

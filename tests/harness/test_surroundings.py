@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -140,15 +141,22 @@ def test_needs(installed: subjects.Installed, need: str, reason: str | None) -> 
 
 
 def test_the_commands_explain_themselves(tmp_path: Path) -> None:
-    def harness(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def harness(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "harness", *arguments]
         root = Path(__file__).parent.parent.parent
-        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=60)
+        environ = {**os.environ, **env}
+        return subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, check=False, timeout=60)
 
     assert "python -m harness run cases/" in harness("--help").stdout
     rules = harness("rules", "import", "--cases", str(CASES))
     assert rules.stdout.endswith("3 rules, 7 points\n")
     assert (rules.returncode, rules.stderr) == (0, "")
+    found = harness("rules", "--area=import", "--match=WITNESS", "--cases", str(CASES), "--json")
+    (rule,) = json.loads(found.stdout)
+    assert (rule["rule"], rule["points"], rule["level"], rule["control"]) == ("import/witness/1", 5, "must", False)
+    assert rule["file"].endswith("tests/faux/cases/import/witness.py")
+    narrow = harness("rules", "--cases", str(CASES), COLUMNS="60").stdout.splitlines()
+    assert max(len(line) for line in narrow if line.startswith(" ")) <= 60
     unknown = harness("rules", "imports", "--cases", str(CASES))
     assert (unknown.returncode, unknown.stderr[:42]) == (2, "error: no rule starts with 'imports'; near")
     for words, text in (
