@@ -134,7 +134,7 @@ def missing(need: str, device: Device, installed: Installed) -> str | None:
             return None if device.count >= int(wanted) else f"{device.name} has {device.count}"
         has = installed.torch if what == "torch" else "{}.{}".format(*sys.version_info)
         return None if Version(Version(has).base_version) >= Version(wanted) else f"this is {has}"
-    if need in {"onnx", "onnxscript", "triton"}:
+    if need in {"onnx", "onnxscript", "onnxruntime", "triton"}:
         return None if installed.has(need) else f"the package {need} is not installed"
     if need == "torchair":
         return None if installed.has("torch_npu.dynamo.torchair") else "this torch_npu ships no torchair"

@@ -19,7 +19,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-FLAGS = frozenset({"kernels", "triton", "onnx", "onnxscript", "hccl", "torchair", "graph", "ops"})
+FLAGS = frozenset({"kernels", "triton", "onnx", "onnxscript", "onnxruntime", "hccl", "torchair", "graph", "ops"})
 COUNTED = re.compile(r"(devices|python|torch)\s*(>=)\s*(\d+(?:\.\d+)*)")
 RULE_ID = re.compile(r"(?P<area>[a-z][a-z0-9_]*)/(?P<topic>[a-z][a-z0-9_]*)/(?P<number>[1-9]\d*)")
 LEVELS = ("must", "should")

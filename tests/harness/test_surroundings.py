@@ -133,6 +133,9 @@ def test_a_device_is_chosen_by_what_is_there(monkeypatch: pytest.MonkeyPatch, tm
         ("torch>=2.9", None),
         ("torch>=3", "this is 2.99.0+faux"),
         ("torchair", "ships no torchair"),
+        ("onnx", "the package onnx is not installed"),
+        ("onnxscript", "the package onnxscript is not installed"),
+        ("onnxruntime", "the package onnxruntime is not installed"),
     ],
 )
 def test_needs(installed: subjects.Installed, need: str, reason: str | None) -> None:
