@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import json
 import os
 import subprocess
@@ -133,14 +135,22 @@ def test_a_device_is_chosen_by_what_is_there(monkeypatch: pytest.MonkeyPatch, tm
         ("torch>=2.9", None),
         ("torch>=3", "this is 2.99.0+faux"),
         ("torchair", "ships no torchair"),
-        ("onnx", "the package onnx is not installed"),
-        ("onnxscript", "the package onnxscript is not installed"),
-        ("onnxruntime", "the package onnxruntime is not installed"),
     ],
 )
 def test_needs(installed: subjects.Installed, need: str, reason: str | None) -> None:
     found = devices.missing(need, faux_device(), installed)
     assert found is None if reason is None else reason in str(found)
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxscript", "onnxruntime", "triton"])
+def test_a_package_is_needed(installed: subjects.Installed, tmp_path: Path, package: str) -> None:
+    assert package in header.FLAGS
+    alone = dataclasses.replace(installed, search=(str(tmp_path / "site"),))
+    assert devices.missing(package, faux_device(), alone) == f"the package {package} is not installed"
+    (tmp_path / "site" / package).mkdir(parents=True)
+    (tmp_path / "site" / package / "__init__.py").touch()
+    importlib.invalidate_caches()
+    assert devices.missing(package, faux_device(), alone) is None
 
 
 def test_the_commands_explain_themselves(tmp_path: Path) -> None:
