@@ -60,15 +60,19 @@ class NamesStreams(torch.nn.Module):
         return tripled + 1
 
 
-on_cpu = torch.arange(6.0).reshape(2, 3)
-x = on_cpu.npu()
-for strict in (False, True):
+def use(strict):
+    on_cpu = torch.arange(6.0).reshape(2, 3)
+    x = on_cpu.npu()
     for model in (Waits(), NamesStreams()):
         what = f"{type(model).__name__}, strict={strict}"
         program = torch.export.export(model, (x,), strict=strict)
         result = program.module()(x)
         probe.close(result, model(x), f"{what}: the result, compared with the model's")
         probe.close(result, on_cpu * 6 + 1, f"{what}: the result, compared with the CPU's")
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
-probe.modules.absent("torch_npu._inductor")
+    probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
+    probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
+    probe.modules.absent("torch_npu._inductor")
+
+
+for strict in (False, True):
+    probe.forked(use, strict)  # an event that takes a wrong object for a stream can end the process

@@ -19,8 +19,6 @@ import torch_npu
 from harness import probe
 from torch_npu.utils import _dynamo as npu_dynamo
 
-side = torch.npu.Stream()
-
 
 class Model(torch.nn.Module):
     def forward(self, x):

@@ -10,7 +10,7 @@ to have NPU Inductor loaded.
 # level = "must"
 # matrix = {}
 # needs = ["ops"]
-# timeout = 180
+# timeout = 300
 # releases = ">=2.7.1"
 # ///
 

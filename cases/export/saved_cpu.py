@@ -9,7 +9,7 @@ that the file refers to.
 # rule = "export/saved/2"
 # level = "must"
 # matrix = { exported = ["with_torch_npu", "without"] }
-# timeout = 180
+# timeout = 300
 # releases = ">=2.7.1"
 # ///
 
