@@ -12,6 +12,7 @@ OPERATOR(Cast, [](const Tensor& self, ScalarType dtype, Out out) {
 
 ATEN(Cat, cat)
 ATEN(Stack, stack)
+ATEN(ChunkCat, _chunk_cat)
 OPERATOR(SplitWithSize, [](const Tensor& self, IntArrayRef sizes, int64_t dim, const std::vector<Out>& out) {
     TORCH_CHECK(sizes.size() == out.size(), sizes.size(), " pieces wanted but ", out.size(), " output tensors given");
     auto pieces = aten::split_with_sizes::call(self, c10::fromIntArrayRefSlow(sizes), dim);

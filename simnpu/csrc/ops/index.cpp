@@ -163,3 +163,11 @@ OPERATOR(RepeatInterleaveGrad, [](const Tensor& grad, const Tensor& repeats, int
     return aten::index_add::call(zeros, dim, rows, grad, 1);
 })
 ATEN(UnfoldGrad, unfold_backward)
+
+// Elements of a sparse tensor that have the same indices become one: `places` tells for each element where it goes.
+OPERATOR(CoalesceSparse, [](const Tensor&, const Tensor& places, const Tensor& indices, const Tensor& values, Out new_indices,
+                            Out new_values) {
+    const auto to = places.to(at::kLong);
+    new_indices = new_indices.tensor().clone().index_copy(0, to, indices);
+    new_values = aten::zeros_like::call(new_values.tensor(), {}, {}, {}, {}, {}).index_add(0, to, values);
+})

@@ -39,13 +39,45 @@ void cast(const Legacy& call) {
 
 // All inputs are spread to [..., points of x1, points of x2, elements]. The order -1 stands for infinity.
 void cdist_grad(const Legacy& call) {
-    const auto shape = c10::fromIntArrayRefSlow(call.output(0).tensor().sizes());
-    if (call.input(0).numel() == 0) return call.output(0) = aten::zeros::call(shape, call.output(0).dtype(), {}, {}, {});
+    const auto out = call.output(0);
+    if (call.input(0).numel() == 0) return out = aten::zeros_like::call(out.tensor(), {}, {}, {}, {}, {});
     const double order = call.attribute<float>("p") < 0 ? std::numeric_limits<double>::infinity() : call.attribute<float>("p");
     const auto grad = call.input(0).select(-1, 0), x1 = call.input(1).select(-2, 0), x2 = call.input(2).select(-3, 0);
     const auto result = aten::_cdist_backward::call(grad.contiguous(), x1.contiguous(), x2.contiguous(), order,
                                                     call.input(3).select(-1, 0).contiguous());
-    call.output(0) = aten::sum_to_size::call(result, shape); // x1 may have been spread over batches, too
+    out = result.sum_to_size(out.tensor().sizes()); // x1 may have been spread over batches, too
+}
+
+// Softmax of what the mask does not hide. A row that is hidden altogether has equal weights, hence no infinity.
+void scaled_masked_softmax(const Legacy& call) {
+    TORCH_CHECK(!call.attribute<bool>("fixed_triu_mask"), "a fixed triangular mask is not simulated");
+    const auto out = call.output(0);
+    const auto scores = call.input(0).to(at::kFloat).mul(call.attribute<float>("scale")).masked_fill(call.input(1), -10000);
+    out = aten::_softmax::call(scores, -1, false).to(out.dtype());
+}
+
+void scaled_masked_softmax_grad(const Legacy& call) {
+    TORCH_CHECK(!call.attribute<bool>("fixed_triu_mask"), "a fixed triangular mask is not simulated");
+    const auto out = call.output(0);
+    const auto grad = call.input(0).to(at::kFloat), y = call.input(1).to(at::kFloat);
+    const auto grad_scores = aten::_softmax_backward_data::call(grad, y, -1, at::kFloat);
+    out = grad_scores.mul(call.attribute<float>("scale")).masked_fill(call.input(2), 0).to(out.dtype());
+}
+
+// x * sigmoid(scale x). Not given, the scale is 1.
+float swish_scale(const Legacy& call) { return call.attributes.contains("scale") ? call.attribute<float>("scale") : 1; }
+
+void swish(const Legacy& call) {
+    const auto out = call.output(0);
+    const auto x = call.input(0).to(at::kFloat);
+    out = x.mul(x.mul(swish_scale(call)).sigmoid()).to(out.dtype());
+}
+
+void swish_grad(const Legacy& call) {
+    const auto out = call.output(0);
+    const auto scaled = call.input(1).to(at::kFloat).mul(swish_scale(call));
+    const auto gate = scaled.sigmoid();
+    out = call.input(0).to(at::kFloat).mul(gate.add(scaled.mul(gate).mul(gate.neg().add(1)))).to(out.dtype());
 }
 
 const std::map<std::string_view, void (*)(const Legacy&)> kTable{
@@ -59,6 +91,10 @@ const std::map<std::string_view, void (*)(const Legacy&)> kTable{
     {"DynamicRNNV2Grad", lstm_cell_grad},
     {"LpNormReduceV2", norm_reduce},
     {"LpNormUpdateV2", norm_update},
+    {"ScaledMaskedSoftmax", scaled_masked_softmax},
+    {"ScaledMaskedSoftmaxGrad", scaled_masked_softmax_grad},
+    {"Swish", swish},
+    {"SwishGrad", swish_grad},
 };
 
 TensorHandle handle(const aclTensorDesc& desc, const aclDataBuffer& buffer) {

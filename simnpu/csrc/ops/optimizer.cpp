@@ -29,3 +29,10 @@ OPERATOR(ApplyAdamWV2, [](Tensor& self, Tensor& exp_avg, Tensor& exp_avg_sq, std
     const auto divisor = aten::add_Scalar::call(aten::div_Scalar::call(aten::sqrt::call(square), correction), eps, 1);
     aten::addcdiv_::call(self, exp_avg, divisor, -lr / (1 - std::pow(static_cast<double>(beta1), steps)));
 })
+
+// The numbers come in float, which is how the device computes with them.
+OPERATOR(FusedSgd, [](TensorList params, TensorList grads, TensorList momenta, std::optional<Tensor> grad_scale, float weight_decay,
+                      float momentum, float lr, float dampening, bool nesterov, bool maximize, bool first_step) {
+    aten::_fused_sgd_::call(params, grads, momenta, weight_decay, momentum, lr, dampening, nesterov, maximize, first_step,
+                            grad_scale, {});
+})
