@@ -247,11 +247,15 @@ def test_batch_normalisation_in_steps_equals_that_of_the_whole_batch():
         if of_sums:
             sums = [torch_npu.batch_norm_reduce(part.reshape(len(part), 3, 1, 5), 1e-5) for part in parts]
             gathered = [torch.stack(values) for values in zip(*sums, strict=True)]
-            mean, invstd = torch_npu.batch_norm_gather_stats_update(parts[0], gathered[0], gathered[1], *running, 0.1, 1e-5, counts)
+            mean, invstd = torch_npu.batch_norm_gather_stats_update(
+                parts[0], gathered[0], gathered[1], *running, 0.1, 1e-5, counts
+            )
         else:
             statistics = [torch.batch_norm_stats(part, 1e-5) for part in parts]
             gathered = [torch.stack(values) for values in zip(*statistics, strict=True)]
-            mean, invstd = torch.batch_norm_gather_stats_with_counts(parts[0], gathered[0], gathered[1], *running, 0.1, 1e-5, counts)
+            mean, invstd = torch.batch_norm_gather_stats_with_counts(
+                parts[0], gathered[0], gathered[1], *running, 0.1, 1e-5, counts
+            )
         close(running[0], whole.running_mean)
         close(running[1], whole.running_var)
         y = [torch.batch_norm_elemt(part, weight, bias, mean, invstd, 1e-5) for part in parts]

@@ -73,11 +73,13 @@ OPERATOR(PreluBackward, [](const Tensor& grad_output, const Tensor& self, const 
     grad_weight = aten::sum_to_size::call(each, channels).view_as(grad_weight.tensor());
 })
 
-// silu(a) * b for the two halves a, b of `self` along `dim`.
+// gelu(a) * b for the two halves a, b of the last dimension.
 OPERATOR(GeluMul, [](const Tensor& self, std::string_view approximate) {
     const auto half = self.size(-1) / 2;
     return aten::mul_Tensor::call(aten::gelu::call(self.narrow(-1, 0, half), approximate), self.narrow(-1, half, half));
 })
+
+// silu(a) * b for the two halves a, b of `self` along `dim`.
 OPERATOR(SwiGlu, [](const Tensor& self, int64_t dim) {
     const auto half = self.size(dim) / 2;
     return aten::mul_Tensor::call(aten::silu::call(self.narrow(dim, 0, half)), self.narrow(dim, half, half));

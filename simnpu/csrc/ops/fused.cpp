@@ -94,11 +94,6 @@ OPERATOR(GroupNormSilu, [](const Tensor& input, Optional weight, Optional bias, 
     store(rstd, std::get<2>(result));
 })
 
-// gelu(a) * b for the two halves a, b of the last dimension.
-OPERATOR(GeluMul, [](const Tensor& input, std::string_view approximate, Out out) {
-    const auto [a, b] = halves(precise(input), -1);
-    store(out, aten::gelu::call(a, approximate).mul(b));
-})
 // One half along `dim` goes through gelu and gates the other.
 OPERATOR(GeGluV3, [](const Tensor& self, int64_t dim, int64_t approximate, bool activate_left, Out out, Out out_gelu) {
     const auto [left, right] = halves(precise(self), dim);
