@@ -45,6 +45,7 @@ compat: $(READY) ## the judge under Python 3.10-3.13 and pytest 9.0-9.2, with an
 
 bench: setup ## measure: what the harness and the simulator cost
 	$(BIN)/python bench/suite_cost.py
+	$(BIN)/python bench/op_cost.py $(ARGS)
 
 opcoverage: setup ## run PyTorch's operator database on the simulator against the CPU; writes docs/opcoverage.md
 	$(BIN)/python tools/opcoverage.py $(ARGS)

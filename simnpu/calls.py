@@ -45,6 +45,10 @@ def _loaded() -> ctypes.CDLL | None:
         return None
     library.simnpu_counts.restype = ctypes.c_size_t
     library.simnpu_counts.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    library.simnpu_call_times.restype = ctypes.c_size_t
+    library.simnpu_call_times.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    library.simnpu_time_calls.restype = None
+    library.simnpu_time_calls.argtypes = [ctypes.c_int]
     library.simnpu_log.restype = ctypes.c_size_t
     library.simnpu_log.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_uint64)]
     library.simnpu_log_kept.restype = ctypes.c_int
@@ -62,13 +66,30 @@ def _text(ask: Callable[[ctypes.Array[ctypes.c_char] | None, int], int]) -> str:
         room = needed  # other threads made calls in between
 
 
+def _numbers(text: str) -> dict[str, int]:
+    return {name: int(number) for name, number in (line.split() for line in text.splitlines())}
+
+
 def counts() -> dict[str, int]:
     """Calls so far by name; {} if the simulator is not loaded in this process."""
     library = _loaded()
-    if library is None:
-        return {}
-    lines = _text(library.simnpu_counts).splitlines()
-    return {name: int(count) for name, count in (line.split() for line in lines)}
+    return {} if library is None else _numbers(_text(library.simnpu_counts))
+
+
+def time_calls(on: bool) -> None:
+    """From now on the time inside calls is added up, or no longer. It costs two looks at the clock for every call."""
+    library = _loaded()
+    if library is not None:
+        library.simnpu_time_calls(int(on))
+
+
+def nanoseconds() -> dict[str, int]:
+    """Time by name inside the calls of all threads, by the clock, as far as time_calls(True) held.
+
+    A call that another call makes belongs to that one. {} if the simulator is not loaded.
+    """
+    library = _loaded()
+    return {} if library is None else _numbers(_text(library.simnpu_call_times))
 
 
 def log() -> list[Record]:
@@ -89,7 +110,7 @@ def log() -> list[Record]:
 
 
 def reset() -> None:
-    """Counts and log start over. SIMNPU_FAULT goes on counting from the start of the process."""
+    """Counts, times and log start over. SIMNPU_FAULT goes on counting from the start of the process."""
     library = _loaded()
     if library is not None:
         library.simnpu_reset_calls()

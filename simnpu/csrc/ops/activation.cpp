@@ -22,7 +22,12 @@ ATEN(LeakyReluBackward, leaky_relu_backward)
 ATEN_BOTH(Mish, mish)
 ATEN(MishBackward, mish_backward)
 ATEN(Prelu, _prelu_kernel)
-ATEN_BOTH(Relu, relu)
+ATEN_INPLACE(Relu, relu_)
+// relu has no out= form of its own on the CPU.
+OPERATOR(Relu, [](const Tensor& self, Out out) {
+    TORCH_CHECK(self.scalar_type() != at::kBool, "truth values have no sign");
+    into<aten::clamp_min>(out, self, Scalar(0));
+})
 ATEN_BOTH(Sigmoid, sigmoid)
 ATEN(SigmoidBackward, sigmoid_backward)
 ATEN(Silu, silu)
@@ -43,13 +48,13 @@ OPERATOR(LogSigmoidBackward, [](const Tensor& grad_output, const Tensor& self, s
     return aten::mul_Tensor::call(grad_output, aten::sigmoid::call(aten::neg::call(self)));
 })
 
-OPERATOR(Gelu, [](const Tensor& self) { return aten::gelu::call(self, "none"); })
-OPERATOR(GeluBackward, [](const Tensor& grad_output, const Tensor& self) {
-    return aten::gelu_backward::call(grad_output, self, "none");
+OPERATOR(Gelu, [](const Tensor& self, Out out) { into<aten::gelu>(out, self, "none"); })
+OPERATOR(GeluBackward, [](const Tensor& grad_output, const Tensor& self, Out out) {
+    into<aten::gelu_backward>(out, grad_output, self, "none");
 })
-OPERATOR(GeluV2, [](const Tensor& self, int64_t approximate) {
+OPERATOR(GeluV2, [](const Tensor& self, int64_t approximate, Out out) {
     TORCH_CHECK(approximate == 0 || approximate == 1, "approximate ", approximate, " is not simulated");
-    return aten::gelu::call(self, approximate ? "tanh" : "none");
+    into<aten::gelu>(out, self, approximate ? "tanh" : "none");
 })
 ATEN(GeluBackwardV2, gelu_backward)
 

@@ -124,8 +124,9 @@ ATEN(ClampMaxTensor, clamp_max_Tensor)
 ATEN(InplaceClampMinTensor, clamp_min__Tensor)
 ATEN(InplaceClampMaxTensor, clamp_max__Tensor)
 
-OPERATOR(SWhere, [](const Tensor& condition, const Tensor& self, const Tensor& other) {
-    return aten::where_self::call(aten::ne_Scalar::call(condition, 0), self, other);
+OPERATOR(SWhere, [](const Tensor& condition, const Tensor& self, const Tensor& other, Out out) {
+    const auto chosen = condition.scalar_type() == at::kBool ? condition : aten::ne_Scalar::call(condition, 0);
+    into<aten::where_self>(out, chosen, self, other);
 })
 ATEN(InplaceMaskedFillScalar, masked_fill__Scalar)
 ATEN(InplaceMaskedFillTensor, masked_fill__Tensor)

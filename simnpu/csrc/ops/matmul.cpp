@@ -15,19 +15,19 @@ void check_cube(int8_t cube_math_type) {
 
 OPERATOR(Mm, [](const Tensor& self, const Tensor& mat2, Out out, int8_t cube) {
     check_cube(cube);
-    out = aten::mm::call(self, mat2);
+    into<aten::mm>(out, self, mat2);
 })
 OPERATOR(BatchMatMul, [](const Tensor& self, const Tensor& mat2, Out out, int8_t cube) {
     check_cube(cube);
-    out = aten::bmm::call(self, mat2);
+    into<aten::bmm>(out, self, mat2);
 })
 OPERATOR(Matmul, [](const Tensor& self, const Tensor& other, Out out, int8_t cube) {
     check_cube(cube);
-    out = aten::matmul::call(self, other);
+    into<aten::matmul>(out, self, other);
 })
 OPERATOR(Mv, [](const Tensor& self, const Tensor& vec, Out out, int8_t cube) {
     check_cube(cube);
-    out = aten::mv::call(self, vec);
+    into<aten::mv>(out, self, vec);
 })
 ATEN(Dot, dot)
 ATEN(Addr, addr)
@@ -36,7 +36,7 @@ ATEN_INPLACE(Addr, addr_)
 OPERATOR(Addmm, [](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Out out,
                    int8_t cube) {
     check_cube(cube);
-    out = aten::addmm::call(self, mat1, mat2, beta, alpha);
+    into<aten::addmm>(out, self, mat1, mat2, beta, alpha);
 })
 OPERATOR(InplaceAddmm, [](Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha,
                           int8_t cube) {
@@ -46,15 +46,15 @@ OPERATOR(InplaceAddmm, [](Tensor& self, const Tensor& mat1, const Tensor& mat2, 
 OPERATOR(Addmv, [](const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& alpha, const Scalar& beta, Out out,
                    int8_t cube) {
     check_cube(cube);
-    out = aten::addmv::call(self, mat, vec, beta, alpha);
+    into<aten::addmv>(out, self, mat, vec, beta, alpha);
 })
 OPERATOR(Baddbmm, [](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha,
                      Out out, int8_t cube) {
     check_cube(cube);
-    out = aten::baddbmm::call(self, batch1, batch2, beta, alpha);
+    into<aten::baddbmm>(out, self, batch1, batch2, beta, alpha);
 })
 OPERATOR(Addbmm, [](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha,
                     Out out, int8_t cube) {
     check_cube(cube);
-    out = aten::addbmm::call(self, batch1, batch2, beta, alpha);
+    into<aten::addbmm>(out, self, batch1, batch2, beta, alpha);
 })

@@ -18,12 +18,38 @@ void store(const Out& out, const Tensor& result) {
     out = result.defined() ? result.to(out.dtype()) : result;
 }
 
+// layer_norm has no out= form on the CPU. Rows do not depend on each other: a few at a time stay in the processor's cache between
+// being computed and being copied to the output, which spares a way through memory. False: nothing was done.
+bool normalize_by_rows(const Tensor& input, c10::SymIntArrayRef shape, const std::optional<Tensor>& weight,
+                       const std::optional<Tensor>& bias, double eps, const Out& out, const Out& mean, const Out& rstd) {
+    constexpr int64_t kBytes = 1 << 20;
+    std::vector<const Tensor*> inputs{&input};
+    for (const auto* each : {&weight, &bias})
+        if (*each) inputs.push_back(&**each);
+    const bool rows_lead = input.dim() > 0 && static_cast<int64_t>(shape.size()) == input.dim() - 1;
+    if (!rows_lead || input.numel() == 0 || !out || !mean || !rstd || is_low(input) ||
+        out.tensor().sizes() != input.sizes() || mean.tensor().numel() != input.size(0) ||
+        rstd.tensor().numel() != input.size(0) || !may_compute_in(inputs, {&out, &mean, &rstd}))
+        return false;
+    const auto rows = std::max<int64_t>(kBytes / (input.numel() / input.size(0) * input.element_size()), 1);
+    const auto means = mean.tensor().reshape({-1}), rstds = rstd.tensor().reshape({-1});
+    if (!means.is_alias_of(mean.tensor()) || !rstds.is_alias_of(rstd.tensor())) return false;
+    for (int64_t from = 0; from < input.size(0); from += rows) {
+        const auto count = std::min(rows, input.size(0) - from);
+        const auto [y, m, r] = aten::native_layer_norm::call(input.narrow(0, from, count), shape, weight, bias, eps);
+        out.tensor().narrow(0, from, count).copy_(y);
+        means.narrow(0, from, count).copy_(m.reshape({-1}));
+        rstds.narrow(0, from, count).copy_(r.reshape({-1}));
+    }
+    return true;
+}
+
 } // namespace
 } // namespace simnpu
 
-OPERATOR(Softmax, [](const Tensor& self, int64_t dim, Out out) { out = aten::_softmax::call(self.to(out.dtype()), dim, false); })
+OPERATOR(Softmax, [](const Tensor& self, int64_t dim, Out out) { into<aten::_softmax>(out, self.to(out.dtype()), dim, false); })
 OPERATOR(LogSoftmax, [](const Tensor& self, int64_t dim, Out out) {
-    out = aten::_log_softmax::call(self.to(out.dtype()), dim, false);
+    into<aten::_log_softmax>(out, self.to(out.dtype()), dim, false);
 })
 OPERATOR(SoftmaxBackward, [](const Tensor& grad_output, const Tensor& output, int64_t dim, Out grad_input) {
     store(grad_input, aten::_softmax_backward_data::call(grad_output, output, dim, output.scalar_type()));
@@ -34,6 +60,7 @@ OPERATOR(LogSoftmaxBackward, [](const Tensor& grad_output, const Tensor& output,
 
 OPERATOR(LayerNorm, [](const Tensor& input, c10::SymIntArrayRef shape, std::optional<Tensor> weight, std::optional<Tensor> bias,
                        double eps, Out out, Out mean, Out rstd) {
+    if (normalize_by_rows(input, shape, weight, bias, eps, out, mean, rstd)) return;
     auto result = aten::native_layer_norm::call(raised(input), shape, raised(weight), raised(bias), eps);
     store(out, std::get<0>(result));
     store(mean, std::get<1>(result));

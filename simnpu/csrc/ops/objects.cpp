@@ -121,8 +121,8 @@ aclError destroy(const T* object) {
 using namespace simnpu;
 
 SIMNPU_EXPORT aclTensor* aclCreateTensor(const int64_t* view_dims, uint64_t view_dims_num, aclDataType data_type,
-                                         const int64_t* stride, int64_t offset, aclFormat format, const int64_t* storage_dims,
-                                         uint64_t storage_dims_num, void* tensor_data) {
+                                         const int64_t* stride, int64_t offset, aclFormat format, const int64_t*,
+                                         uint64_t, void* tensor_data) {
     SIMNPU_CALL_OR(nullptr, "aclCreateTensor", "type=%s dims=%lu data=%p", type_name(data_type), view_dims_num, tensor_data);
     auto state = std::make_shared<TensorState>();
     state->sizes.assign(view_dims, view_dims + view_dims_num);
@@ -133,7 +133,6 @@ SIMNPU_EXPORT aclTensor* aclCreateTensor(const int64_t* view_dims, uint64_t view
         for (auto i = static_cast<int64_t>(view_dims_num) - 2; i >= 0; --i)
             state->strides[i] = state->strides[i + 1] * state->sizes[i + 1];
     }
-    if (storage_dims) state->storage_sizes.assign(storage_dims, storage_dims + storage_dims_num);
     state->offset = offset;
     state->type = data_type;
     state->format = format;

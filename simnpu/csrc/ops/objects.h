@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/DimVector.h>
 #include <acl/acl_base.h>
 
 #include <cstdint>
@@ -13,9 +14,9 @@
 namespace simnpu {
 
 struct TensorState {
-    std::vector<int64_t> sizes;
-    std::vector<int64_t> strides; // in elements
-    std::vector<int64_t> storage_sizes;
+    // With room for the usual ranks inside: one is made for every argument, and freed by another thread, which is slow.
+    c10::DimVector sizes;
+    c10::DimVector strides; // in elements
     int64_t offset = 0; // in elements
     aclDataType type = ACL_DT_UNDEFINED;
     aclFormat format = ACL_FORMAT_ND;

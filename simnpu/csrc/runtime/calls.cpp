@@ -32,6 +32,7 @@ struct ActiveFault {
 struct Counter {
     const char* name;
     std::atomic<uint64_t> count{0};
+    std::atomic<int64_t> nanoseconds{0};
     std::deque<ActiveFault> faults;
 };
 
@@ -59,6 +60,7 @@ Accounts& accounts() {
 
 std::atomic<bool> g_device_used{false};
 std::atomic<bool> g_broken_by_fork{false};
+std::atomic<bool> g_timing{false};
 thread_local Call* t_current = nullptr;
 
 Accounts* make_accounts() {
@@ -87,6 +89,12 @@ Accounts* make_accounts() {
                          if (g_device_used.load()) g_broken_by_fork.store(true);
                      });
     return made;
+}
+
+int64_t clock_now() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
 }
 
 void write_record(const Counter& counter, const char* arguments, aclError result) {
@@ -139,6 +147,8 @@ CallSite::CallSite(const char* name)
 
 Call::Call(const CallSite& site, bool always) : counter_(site.counter()), outer_(t_current), logged_(accounts().keep_log) {
     t_current = this;
+    // A call that another one makes is part of that one's time.
+    if (g_timing.load(std::memory_order_relaxed) && !outer_) began_ = clock_now();
     counter_.count.fetch_add(1, std::memory_order_relaxed);
     arguments_[0] = '\0';
     if (!always) {
@@ -169,6 +179,7 @@ Call::Call(const CallSite& site, bool always) : counter_(site.counter()), outer_
 Call::~Call() {
     if (logged_) write_record(counter_, arguments_, result_);
     t_current = outer_;
+    if (began_ != 0) counter_.nanoseconds.fetch_add(clock_now() - began_, std::memory_order_relaxed);
 }
 
 void Call::arguments(const char* format, ...) {
@@ -205,6 +216,21 @@ SIMNPU_EXPORT size_t simnpu_counts(char* buffer, size_t room) {
     return hand_out(text, buffer, room);
 }
 
+// From now on the time inside calls is added up (on: not 0), or not.
+SIMNPU_EXPORT void simnpu_time_calls(int on) {
+    g_timing.store(on != 0);
+}
+
+// "name nanoseconds" per line, of the calls made while timing was on.
+SIMNPU_EXPORT size_t simnpu_call_times(char* buffer, size_t room) {
+    auto& all = accounts();
+    std::string text;
+    std::lock_guard lock(all.mutex);
+    for (const auto& [name, counter] : all.counters)
+        if (auto spent = counter.nanoseconds.load()) text += name + " " + std::to_string(spent) + "\n";
+    return hand_out(text, buffer, room);
+}
+
 // 1 if a log is kept (SIMNPU_LOG).
 SIMNPU_EXPORT int simnpu_log_kept(void) {
     return accounts().keep_log ? 1 : 0;
@@ -220,11 +246,14 @@ SIMNPU_EXPORT size_t simnpu_log(char* buffer, size_t room, uint64_t* dropped) {
     return hand_out(text, buffer, room);
 }
 
-// Counts and log start over; SIMNPU_FAULT goes on counting from the start of the process.
+// Counts, times and log start over; SIMNPU_FAULT goes on counting from the start of the process.
 SIMNPU_EXPORT void simnpu_reset_calls(void) {
     auto& all = accounts();
     std::lock_guard lock(all.mutex);
-    for (auto& [name, counter] : all.counters) counter.count.store(0);
+    for (auto& [name, counter] : all.counters) {
+        counter.count.store(0);
+        counter.nanoseconds.store(0);
+    }
     all.records.clear();
     all.dropped = 0;
 }

@@ -66,6 +66,7 @@ private:
     aclError refusal_ = ACL_SUCCESS;
     aclError result_ = ACL_SUCCESS;
     bool logged_;
+    int64_t began_ = 0; // nanoseconds; 0: this call is not timed
     char arguments_[160];
 };
 
