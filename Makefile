@@ -9,7 +9,7 @@ JOBS    ?= auto
 ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup conformance test lint compat bench opcoverage faults sanitize clean clean-env
+.PHONY: help setup conformance test lint compat bench opcoverage faults soak sanitize clean clean-env
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ opcoverage: setup ## run PyTorch's operator database on the simulator against th
 
 faults: setup ## make every call to the simulated runtime fail in turn; writes docs/faults.md
 	$(BIN)/python tools/faults.py $(ARGS)
+
+soak: setup ## use the simulator for 10 minutes from many threads; fails for an error or growth
+	$(BIN)/python tools/soak.py $(ARGS)
 
 sanitize: setup ## the simulator's native tests under address, undefined-behaviour and thread sanitizers
 	$(BIN)/python tools/sanitize.py $(ARGS)

@@ -241,6 +241,16 @@ def test_a_rank_that_never_comes_to_the_making(rank: Rank):
         rank.tell(1)
 
 
+@on_ranks(3, dies={1: KILLED}, environment={"HCCL_CONNECT_TIMEOUT": "1"})
+def test_a_rank_killed_before_the_making(rank: Rank):
+    acl.set_device(rank.number)
+    blob = hccl.share_root(rank)
+    if rank.number == 1:
+        kill_myself()
+    with pytest.raises(acl.AclError, match=r"rank 1 has not arrived after .* here: 0, 2 of 3 ranks"):
+        acl.out("HcclCommInitRootInfo", 3, blob, rank.number, first=False)
+
+
 @on_ranks(2, dies={0: KILLED})
 def test_the_maker_of_the_root_information_dies(rank: Rank):
     acl.set_device(rank.number)

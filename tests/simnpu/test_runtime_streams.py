@@ -224,3 +224,15 @@ def test_priorities_are_kept_and_read_back():
     acl.refuses(
         acl.PARAM_INVALID, "0 (first) to 7", "aclrtCreateStreamWithConfig", ctypes.byref(ctypes.c_void_p()), 8, 0
     )
+
+
+@on_simulator()
+def test_a_host_function_that_ends_its_thread_is_an_error_and_the_stream_goes_on():
+    # As Python's own threads do that want the interpreter when it has ended.
+    acl.set_device()
+    stream, memory = acl.stream(), acl.malloc(8)
+    acl.call("aclrtLaunchHostFunc", stream, ctypes.CDLL(None).pthread_exit, None)
+    acl.fill(memory, 7, 8, stream)
+    acl.refuses(500000, "host function: it ended the stream's thread", "aclrtSynchronizeStream", stream)
+    acl.call("aclrtSynchronizeStream", stream)
+    assert acl.read(memory, 8) == b"\x07" * 8, "what was queued behind it has run"

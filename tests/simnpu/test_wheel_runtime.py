@@ -122,6 +122,40 @@ def test_the_profiler_runs_and_leaves_what_it_saw_on_the_host():
 
 
 @on_simulator(torch=True)
+def test_the_profiler_of_torch_counts_operators_and_writes_a_trace():
+    import json
+    import tempfile
+
+    import torch
+    import torch_npu  # noqa: F401
+
+    # On the host alone: for the device torch_npu wants libmspti, which is not simulated.
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as session:
+        assert (torch.ones(4, device="npu") + 1).tolist() == [2.0] * 4
+    assert {average.key: average.count for average in session.key_averages()}["aten::add"] == 1
+    assert "aten::add" in session.key_averages().table()
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "trace.json"
+        session.export_chrome_trace(str(path))
+        assert "aten::add" in {event.get("name") for event in json.loads(path.read_text())["traceEvents"]}
+
+
+@on_simulator(torch=True)
+def test_a_profile_of_nothing_is_empty_and_valid():
+    import tempfile
+
+    import torch
+    import torch_npu
+
+    torch.npu.init()
+    with tempfile.TemporaryDirectory() as directory:
+        session = torch_npu.profiler.profile(on_trace_ready=torch_npu.profiler.tensorboard_trace_handler(directory))
+        session.start()
+        session.stop()
+    assert torch.ones(2, device="npu").sum().item() == 2.0
+
+
+@on_simulator(torch=True)
 def test_copies_between_the_devices_keep_the_order_of_both():
     import torch
     import torch_npu  # noqa: F401
@@ -236,6 +270,11 @@ def test_a_synchronize_during_capture_invalidates_it_with_the_runtime_s_code():
     refused(capture, "507903")  # ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED
     source.add_(1)
     assert source.tolist() == [2.0] * 4, "nothing of the capture has run, and the device works on"
+    later = torch.npu.NPUGraph()
+    with torch.npu.graph(later):
+        source.mul_(3)
+    later.replay()
+    assert source.tolist() == [6.0] * 4, "a later capture works"
 
 
 @on_simulator(torch=True)
@@ -260,7 +299,10 @@ def test_a_host_callback_runs_in_the_order_of_its_stream():
     assert value.tolist() == [2.0] * 4
 
 
-SPAWN = "spawn"
+SPAWN = (
+    "Cannot re-initialize NPU in forked subprocess. "
+    "To use NPU with multiprocessing, you must use the 'spawn' start method"
+)
 
 
 @on_simulator(torch=True)
@@ -286,4 +328,54 @@ def test_a_forked_worker_of_multiprocessing_is_told_to_spawn():
     text = results.get(timeout=60)
     process.join(60)
     assert process.exitcode == 0
-    assert SPAWN in text, text
+    assert text == SPAWN
+
+
+@on_simulator(torch=True)
+def test_a_child_of_os_fork_is_told_to_spawn_by_every_use():
+    import os
+
+    import torch
+    import torch_npu  # noqa: F401
+
+    tensor = torch.ones(4, device="npu")
+    tensor.cpu()
+    # torch_npu notices the forks of multiprocessing only; here the runtime says it, with CANN's "no context".
+    said = (
+        "this process was forked from one that had used the NPU; its streams do not exist here. Start it with the spawn"
+    )
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for use in (tensor.cpu, torch.npu.synchronize, torch.npu.Stream, lambda: torch.npu.set_device(1)):
+                refused(use, said, "107002")
+            refused(lambda: tensor + 1, said, "107002")
+        except BaseException as error:
+            print(error, flush=True)
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_killed_process_leaves_nothing_in_shared_memory():
+    before = shared_memory_files()
+    program = """
+import os, signal, torch, torch_npu
+kept = [torch.ones(1000, device=f"npu:{n}") for n in (0, 1)], torch.ones(1000).pin_memory()
+event = torch.npu.Event(interprocess=True)
+event.record()
+shared = kept[0][0].untyped_storage()._share_npu_(), event.ipc_handle()
+print("ready", flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=simnpu.environ(),
+        capture_output=True,
+        text=True,
+        timeout=TORCH_SECONDS,
+        check=False,
+    )
+    assert done.stdout == "ready\n", done.stderr
+    assert done.returncode == -9
+    assert shared_memory_files() == before

@@ -8,15 +8,20 @@
 #include <c10/core/ScalarType.h>
 
 #include <cctype>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
 // What the first phase of an aclnn call hands to the second.
 struct aclOpExecutor {
-    const char* name;
+    const char* name = nullptr;
     simnpu::Body body;
     bool repeatable = false;
+    // Another thread may free the arguments' memory between the phases: torch's allocator hands back a block while the operator
+    // that reads it still waits in torch_npu's own queue. Not kept for a repeatable one, which may live for ever.
+    std::optional<simnpu::InFlight> pending;
 };
 
 namespace simnpu {
@@ -263,7 +268,11 @@ aclError prepare(const char* name, const char* signature, uint64_t* workspace, a
     if (!workspace || !executor) return fail(kNullArgument, "%s: workspace size and executor must not be null", name);
     try {
         Arguments call(name, signature);
-        *executor = new aclOpExecutor{name, build(call)};
+        auto made = std::make_unique<aclOpExecutor>();
+        made->name = name;
+        made->pending.emplace(); // before the arguments are checked
+        made->body = build(call);
+        *executor = made.release();
         *workspace = 0;
         return ACL_SUCCESS;
     } catch (const c10::Error& error) {
@@ -276,8 +285,8 @@ aclError prepare(const char* name, const char* signature, uint64_t* workspace, a
 aclError launch(aclOpExecutor* executor, aclrtStream stream) {
     if (!executor) return fail(kNullArgument, "an operator was launched without an executor");
     const char* name = executor->name;
-    auto task = [name, body = executor->repeatable ? executor->body : std::move(executor->body)] { return run(name, body); };
-    if (!executor->repeatable) delete executor;
+    const std::unique_ptr<aclOpExecutor> ours(executor->repeatable ? nullptr : executor); // goes when the task is queued
+    auto task = [name, body = ours ? std::move(executor->body) : executor->body] { return run(name, body); };
     return enqueue(stream, name, std::move(task));
 }
 
@@ -290,6 +299,7 @@ SIMNPU_EXPORT aclError aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
     SIMNPU_CALL("aclSetAclOpExecutorRepeatable");
     if (!executor) return fail(kNullArgument, "aclSetAclOpExecutorRepeatable: the executor is null");
     executor->repeatable = true;
+    executor->pending.reset();
     return ACL_SUCCESS;
 }
 

@@ -104,11 +104,17 @@ SIMNPU_EXPORT aclError aclrtProcessReport(int32_t timeout) {
     while (!queue.empty()) {
         auto handover = queue.front();
         queue.pop_front();
+        struct Return { // also when the function ends this thread: the stream must not wait for ever
+            std::unique_lock<std::mutex>& lock;
+            Handover& handover;
+            ~Return() {
+                lock.lock();
+                handover.done = true;
+                reports().changed.notify_all();
+            }
+        } back{lock, *handover};
         lock.unlock();
         handover->function(handover->data);
-        lock.lock();
-        handover->done = true;
-        all.changed.notify_all();
     }
     return ACL_SUCCESS;
 }

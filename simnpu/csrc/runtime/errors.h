@@ -3,6 +3,7 @@
 
 #include "simnpu/cann.h"
 
+#include <cxxabi.h>
 #include <exception>
 #include <string>
 #include <utility>
@@ -15,7 +16,8 @@ struct Failure {
     explicit operator bool() const { return code != ACL_SUCCESS; }
 };
 
-// Runs `body` on this thread apart from the thread's own error state; a non-zero result comes back with its text.
+// Runs `body` on this thread apart from the thread's own error state; a non-zero result comes back with its text, an exception
+// as ACL_ERROR_INTERNAL_ERROR. Only the end of the thread itself (pthread_exit, pthread_cancel) goes on through.
 template <typename Body>
 Failure isolated(const char* name, Body&& body);
 
@@ -35,6 +37,9 @@ Failure isolated(const char* name, Body&& body) {
     Failure failure;
     try {
         failure.code = body();
+    } catch (const abi::__forced_unwind&) {
+        std::swap(kept, thread_errors());
+        throw; // whoever stops it ends the process
     } catch (const std::exception& error) {
         failure.code = ACL_ERROR_INTERNAL_ERROR;
         thread_errors().text = std::string(name) + ": " + error.what();

@@ -3,6 +3,7 @@
 #include "calls.h"
 #include "graphs.h"
 
+#include <cxxabi.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -28,6 +29,28 @@ Workers& workers() {
     return instance;
 }
 
+// The end of a worker, in whatever way it comes.
+struct Departure {
+    Departure() = default;
+    Departure(const Departure&) = delete;
+    Departure& operator=(const Departure&) = delete;
+    ~Departure() {
+        std::lock_guard lock(workers().mutex);
+        --workers().alive;
+        workers().ended.notify_all();
+    }
+};
+
+void start_worker(const std::shared_ptr<Stream>& stream);
+
+void finish_task(Stream& stream, Failure failure) {
+    std::lock_guard lock(stream.mutex);
+    if (failure && !stream.failure) stream.failure = std::move(failure);
+    ++stream.finished;
+    work_in_flight().fetch_sub(1);
+    stream.quiet.notify_all();
+}
+
 void work_through(const std::shared_ptr<Stream>& stream) {
     std::unique_lock lock(stream->mutex);
     while (true) {
@@ -38,13 +61,18 @@ void work_through(const std::shared_ptr<Stream>& stream) {
         const bool skip = task.kind == TaskKind::work && stream->failure && stream->stop_on_failure;
         lock.unlock();
         Failure failure;
-        if (!skip) failure = isolated(task.name, task.run);
+        try {
+            if (!skip) failure = isolated(task.name, task.run);
+        } catch (const abi::__forced_unwind&) {
+            // A host function has ended this thread, as Python's threads do when they want the interpreter at its end.
+            task.run = nullptr;
+            finish_task(*stream, {ACL_ERROR_INTERNAL_ERROR, std::string(task.name) + ": it ended the stream's thread (pthread_exit)"});
+            start_worker(stream); // for what is queued behind it
+            throw;
+        }
         task.run = nullptr; // what it holds goes before anybody sees the stream idle
+        finish_task(*stream, std::move(failure));
         lock.lock();
-        if (failure && !stream->failure) stream->failure = std::move(failure);
-        ++stream->finished;
-        work_in_flight().fetch_sub(1);
-        stream->quiet.notify_all();
     }
 }
 
@@ -63,10 +91,8 @@ void start_worker(const std::shared_ptr<Stream>& stream) {
         const std::string name = "npu" + std::to_string(stream->device) + "-s" + std::to_string(stream->id);
         ::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str());
         t_working_on = stream.get();
+        const Departure departure;
         work_through(stream);
-        std::lock_guard lock(workers().mutex);
-        --workers().alive;
-        workers().ended.notify_all();
     }).detach();
 }
 
@@ -166,6 +192,14 @@ aclError enqueue(aclrtStream handle, const char* name, Task task) {
 std::atomic<int64_t>& work_in_flight() {
     static std::atomic<int64_t> count{0};
     return count;
+}
+
+InFlight::InFlight() {
+    work_in_flight().fetch_add(1);
+}
+
+InFlight::~InFlight() {
+    work_in_flight().fetch_sub(1);
 }
 
 Deadline deadline_after(int32_t milliseconds) {

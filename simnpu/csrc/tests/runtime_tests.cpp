@@ -2,6 +2,9 @@
 // and memory errors.
 #include "check.h"
 
+#include <pthread.h>
+
+#include <atomic>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -62,6 +65,36 @@ TEST(tasks_run_in_order_however_many_threads_queue_them) {
         });
     for (auto& thread : threads) thread.join();
     CHECK(read(counter) == 1600);
+    OK(aclrtDestroyStream(stream));
+    OK(aclrtFree(counter));
+}
+
+TEST(a_host_function_may_end_its_thread) {
+    aclrtStream stream = stream_on(0);
+    int* counter = allocate(1);
+    OK(aclrtLaunchHostFunc(stream, ::pthread_exit, nullptr));
+    OK(aclrtLaunchHostFunc(stream, add_one, counter));
+    REFUSES(ACL_ERROR_INTERNAL_ERROR, aclrtSynchronizeStream(stream));
+    OK(aclrtLaunchHostFunc(stream, add_one, counter));
+    OK(aclrtSynchronizeStream(stream));
+    CHECK(read(counter) == 2);
+
+    // A blocking callback that ends the thread that was to run it lets its stream go on.
+    std::atomic<bool> subscribed{false}, launched{false};
+    std::thread thread([&] {
+        OK(aclrtSubscribeReport(::pthread_self(), stream));
+        subscribed = true;
+        subscribed.notify_all();
+        launched.wait(false);
+        aclrtProcessReport(-1);
+        CHECK(!"reached after the callback ended the thread");
+    });
+    subscribed.wait(false);
+    OK(aclrtLaunchCallback(::pthread_exit, nullptr, ACL_CALLBACK_BLOCK, stream));
+    launched = true;
+    launched.notify_all();
+    thread.join();
+    OK(aclrtSynchronizeStream(stream));
     OK(aclrtDestroyStream(stream));
     OK(aclrtFree(counter));
 }

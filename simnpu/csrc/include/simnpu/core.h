@@ -33,6 +33,16 @@ SIMNPU_API aclError not_simulated(const char* name);
 // True if [p, p + bytes) lies inside one live device, pinned or registered allocation.
 SIMNPU_API bool owns(const void* p, std::size_t bytes);
 
+// Counts as work in flight while it lives: memory that is freed meanwhile stays mapped. For work that has checked its memory
+// and is not queued yet.
+class SIMNPU_API InFlight {
+public:
+    InFlight();
+    ~InFlight();
+    InFlight(const InFlight&) = delete;
+    InFlight& operator=(const InFlight&) = delete;
+};
+
 // One per entry point and library; sites of the same name share a counter.
 struct Counter;
 class SIMNPU_API CallSite {
