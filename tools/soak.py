@@ -302,7 +302,7 @@ def verdict(workers: Iterable[Worker], *, whole: bool) -> list[str]:
 
 
 def workers_for(options: argparse.Namespace, seed: int) -> list[Worker]:
-    """The two processes, which differ in how torch gets its memory."""
+    """The two processes, which differ in how torch gets its memory and how torch_npu issues operators."""
     sys.path.insert(0, str(ROOT))
     import simnpu
 
@@ -318,8 +318,12 @@ def workers_for(options: argparse.Namespace, seed: int) -> list[Worker]:
     for name in options.only:
         command += ["--only", name]
     return [
-        Worker("plain", command, environment),
-        Worker("expandable", command, environment | {"PYTORCH_NPU_ALLOC_CONF": "expandable_segments:True"}),
+        Worker("plain", command, environment | {"TASK_QUEUE_ENABLE": "1"}),
+        Worker(
+            "expandable",
+            command,
+            environment | {"PYTORCH_NPU_ALLOC_CONF": "expandable_segments:True", "TASK_QUEUE_ENABLE": "0"},
+        ),
     ]
 
 

@@ -97,6 +97,12 @@ class Actions:
         event = acl.event(IPC)
         return [event, event_handle(event).hex()]
 
+    def open_event(self, handle: str) -> int:
+        return open_event(bytes.fromhex(handle))
+
+    def reached(self, event: int) -> bool:
+        return acl.reached(event)
+
     def record_behind_gate(self, event: int) -> None:
         stream = acl.stream()
         self.gates.append(acl.Gate(stream))
@@ -268,6 +274,40 @@ def test_a_stream_waits_for_an_event_of_another_process():
         ctypes.byref(EventHandle()),
     )
     other.end()
+
+
+@on_simulator()
+def test_an_event_shared_while_its_recording_is_under_way_holds_the_other_process():
+    acl.set_device()
+    other = Other()
+    event, stream = acl.event(IPC), acl.stream()
+    gate = acl.Gate(stream)
+    acl.call("aclrtRecordEvent", event, stream)
+    theirs = other.ask("open_event", event_handle(event).hex())
+    assert not other.ask("reached", theirs)
+    gate.open()
+    acl.call("aclrtSynchronizeStream", stream)
+    assert other.ask("reached", theirs)
+    other.end()
+
+
+@on_simulator()
+def test_too_many_recordings_of_a_shared_event_under_way_are_refused_and_not_mixed_up():
+    acl.set_device()
+    event, behind, ahead = acl.event(IPC), acl.stream(), acl.stream()
+    event_handle(event)
+    gate = acl.Gate(behind)
+    for _ in range(1000):  # of one stream: they are passed in order, whatever their number
+        acl.call("aclrtRecordEvent", event, behind)
+    consumer = acl.stream()
+    acl.call("aclrtStreamWaitEvent", consumer, event)
+    with pytest.raises(acl.AclError, match="recordings of several streams are under way"):
+        acl.call("aclrtRecordEvent", event, ahead)
+    assert not acl.idle(consumer)
+    gate.open()
+    acl.call("aclrtSynchronizeStream", consumer)
+    acl.call("aclrtRecordEvent", event, ahead)
+    acl.call("aclrtSynchronizeEvent", event)
 
 
 @on_simulator()

@@ -6,7 +6,10 @@ import ctypes
 import threading
 
 import acl
+import pytest
 from isolated import on_simulator
+
+IPC = 0x40
 
 
 @on_simulator()
@@ -73,6 +76,25 @@ def test_a_wait_means_the_recording_before_it_not_a_later_one():
     assert not acl.reached(event)
     second.open()
     acl.call("aclrtSynchronizeEvent", event)
+
+
+@pytest.mark.parametrize("flags", [acl.TIME_LINE, IPC])
+@on_simulator()
+def test_a_wait_holds_however_often_other_streams_record_the_event_again(flags: int):
+    # torch_npu takes the events of its copies from a pool: another thread records one as soon as the wait is queued.
+    acl.set_device()
+    producer, others, consumer = acl.stream(), acl.stream(), acl.stream()
+    event = acl.event(flags)
+    gate = acl.Gate(producer)
+    acl.call("aclrtRecordEvent", event, producer)
+    acl.call("aclrtStreamWaitEvent", consumer, event)
+    for _ in range(300):
+        acl.call("aclrtRecordEvent", event, others)
+    acl.call("aclrtSynchronizeStream", others)
+    assert acl.reached(event)
+    assert not acl.idle(consumer)
+    gate.open()
+    acl.call("aclrtSynchronizeStream", consumer)
 
 
 @on_simulator()

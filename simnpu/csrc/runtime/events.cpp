@@ -30,6 +30,7 @@ void pass(Recording& recording, Failure failure) {
     recording.failure = std::move(failure);
     recording.done = true;
     recording.passed.notify_all();
+    if (recording.publish) recording.publish(recording.failure.code);
 }
 
 void signal(Event& event, bool value) {
@@ -57,9 +58,27 @@ aclError create(const char* call, aclrtEvent* out, uint32_t flags) {
     auto context = current_context(call);
     if (!context) return thread_errors().last;
     auto event = std::make_shared<Event>();
-    if (flags & ACL_EVENT_IPC)
-        if (auto result = make_offer(call, OfferKind::event, -1, 0, 0, true, event->offer, event->shared)) return result;
     add(event, context->device, flags, out);
+    return ACL_SUCCESS;
+}
+
+// From here on other processes may open the event; a recording under way tells them when it is passed.
+aclError share(const char* call, Event& event) {
+    std::lock_guard lock(event.mutex);
+    if (event.shared.offer) return ACL_SUCCESS;
+    if (auto result = make_offer(call, OfferKind::event, -1, 0, 0, true, event.offer, event.shared)) return result;
+    if (!event.latest) return ACL_SUCCESS;
+    Recording& recording = *event.latest;
+    std::lock_guard recording_lock(recording.mutex);
+    uint64_t number = 0;
+    if (auto result = event.shared.offer->event.begin(call, 0, number)) return result;
+    // Holds on to the place in memory that other processes look at, even if the event is destroyed first.
+    auto publish = [shared = event.shared, number](aclError failure) { shared.offer->event.pass(number, failure); };
+    if (recording.done) {
+        publish(recording.failure.code);
+    } else {
+        recording.publish = std::move(publish);
+    }
     return ACL_SUCCESS;
 }
 
@@ -111,8 +130,9 @@ aclError stream_wait(const char* call, aclrtStream stream_handle, aclrtEvent eve
             return arrived ? ACL_SUCCESS : fail(ACL_ERROR_RT_TASK_ABORT_STOP, "event wait: the process is ending");
         });
     }
-    if (auto* shared = event->between_processes()) {
+    if (event->flags & ACL_EVENT_IPC)
         if (auto result = refuse_while_capturing(call, *stream)) return result;
+    if (auto* shared = event->between_processes()) {
         const uint64_t number = shared->recorded.load();
         if (number == 0) return ACL_SUCCESS;
         event->pending_waits.fetch_add(1);
@@ -184,9 +204,11 @@ SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream str
     if (!event) return thread_errors().last;
     auto stream = find_stream("aclrtRecordEvent", stream_handle);
     if (!stream) return thread_errors().last;
-    if (auto* shared = event->between_processes()) {
+    if (event->flags & ACL_EVENT_IPC)
         if (auto result = refuse_while_capturing("aclrtRecordEvent", *stream)) return result;
-        const uint64_t number = shared->begin();
+    if (auto* shared = event->between_processes()) {
+        uint64_t number = 0;
+        if (auto result = shared->begin("aclrtRecordEvent", static_cast<uint64_t>(stream->id) + 1, number)) return result;
         const aclError result = submit(*stream, "event record", TaskKind::control, [event, shared, number, stream]() -> aclError {
             Failure failure;
             {
@@ -212,6 +234,8 @@ SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream str
     }
     auto recording = std::make_shared<Recording>();
     aclError result = ACL_SUCCESS;
+    // Held until the recording is the event's latest, so that sharing the event does not miss it.
+    std::lock_guard lock(event->mutex);
     if (!record_mark(stream, *recording, result)) {
         result = submit(*stream, "event record", TaskKind::control, [recording, stream]() -> aclError {
             Failure failure;
@@ -223,10 +247,8 @@ SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream str
             return ACL_SUCCESS;
         });
     }
-    if (result != ACL_SUCCESS) return result;
-    std::lock_guard lock(event->mutex);
-    event->latest = std::move(recording);
-    return ACL_SUCCESS;
+    if (result == ACL_SUCCESS) event->latest = std::move(recording);
+    return result;
 }
 
 SIMNPU_EXPORT aclError aclrtResetEvent(aclrtEvent event_handle, aclrtStream stream_handle) {
@@ -296,7 +318,7 @@ aclError passed_at(const char* call, aclrtEvent handle, int64_t& nanoseconds) {
     if (!event) return thread_errors().last;
     if (!(event->flags & ACL_EVENT_TIME_LINE))
         return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was made without ACL_EVENT_TIME_LINE and keeps no time", call);
-    if (event->between_processes())
+    if (event->flags & ACL_EVENT_IPC)
         return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: an event shared between processes keeps no time", call);
     auto recording = latest(*event);
     if (!recording) return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was never recorded", call);
@@ -345,8 +367,9 @@ SIMNPU_EXPORT aclError aclrtIpcGetEventHandle(aclrtEvent handle, aclrtIpcEventHa
     if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcGetEventHandle: the handle pointer is null");
     auto event = find_event("aclrtIpcGetEventHandle", handle);
     if (!event) return thread_errors().last;
-    if (!event->between_processes())
+    if (!(event->flags & ACL_EVENT_IPC))
         return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcGetEventHandle: the event was made without ACL_EVENT_IPC");
+    if (auto result = share("aclrtIpcGetEventHandle", *event)) return result;
     static_assert(sizeof(aclrtIpcEventHandle) >= kIdTextBytes);
     *out = {};
     id_to_text(event->offer, out->reserved);

@@ -4,6 +4,7 @@
 #include "sharing.h"
 #include "streams.h"
 
+#include <functional>
 #include <map>
 
 namespace simnpu {
@@ -15,6 +16,7 @@ struct Recording {
     bool done = false;
     int64_t nanoseconds = 0;
     Failure failure; // of the stream when it passed the mark
+    std::function<void(aclError)> publish; // to other processes, if the event was shared while this was under way
 
     // Set if recorded on a stream that was being captured: which work of which stream comes before (by node count).
     std::shared_ptr<Capture> capture;
@@ -31,11 +33,15 @@ struct Event {
     std::shared_ptr<Recording> latest;
     bool signalled = false; // ACL_EVENT_EXTERNAL: what waits inside a replayed graph look at
     std::atomic<int> pending_waits{0};
-    FoundOffer shared;      // ACL_EVENT_IPC: the event that every process that opened it has in common
-    uint64_t offer = 0;     // what others open it by, if it was made here
-    bool opened = false;    // made by another process
+    // ACL_EVENT_IPC: what the processes have in common. There from the first handle for others on; guarded by the mutex until then.
+    FoundOffer shared;
+    uint64_t offer = 0;  // what others open it by
+    bool opened = false; // made by another process
 
-    SharedEvent* between_processes() const { return shared.offer ? &shared.offer->event : nullptr; }
+    SharedEvent* between_processes() {
+        std::lock_guard lock(mutex);
+        return shared.offer ? &shared.offer->event : nullptr;
+    }
     ~Event() {
         if (offer != 0 && !opened) withdraw_offer(offer);
     }

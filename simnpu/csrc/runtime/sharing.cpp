@@ -198,6 +198,7 @@ aclError make_offer(const char* call, OfferKind kind, int fd, uint64_t offset, u
             offer.event.recorded.store(0);
             for (auto& mark : offer.event.marks) {
                 mark.begun.store(0);
+                mark.stream.store(0);
                 mark.done.store(0);
                 mark.failure.store(ACL_SUCCESS);
             }
@@ -274,10 +275,26 @@ bool text_to_id(const char* text, uint64_t& id) {
     return *end == '\0';
 }
 
-uint64_t SharedEvent::begin() {
-    const uint64_t number = recorded.fetch_add(1) + 1;
-    marks[number % kMarks].begun.store(number << kPidBits | static_cast<uint64_t>(::getpid()));
-    return number;
+aclError SharedEvent::begin(const char* call, uint64_t stream, uint64_t& number) {
+    const auto self = static_cast<uint64_t>(::getpid());
+    number = recorded.load();
+    do {
+        const Mark& place = marks[(number + 1) % kMarks];
+        const uint64_t begun = place.begun.load();
+        const uint64_t earlier = begun >> kPidBits;
+        // A stream passes its recordings in order, so whoever waits for the earlier one may as well wait for the later.
+        const bool in_order = (begun & mask(kPidBits)) == self && stream != 0 && place.stream.load() == stream;
+        if (earlier > place.done.load() && !in_order && !has_ended(static_cast<pid_t>(begun & mask(kPidBits))))
+            return fail(ACL_ERROR_RT_INTERNAL_ERROR,
+                        "%s: the event is shared with other processes and %llu recordings of several streams are under way; no more "
+                        "are simulated",
+                        call, static_cast<unsigned long long>(kMarks));
+    } while (!recorded.compare_exchange_weak(number, number + 1));
+    ++number;
+    Mark& place = marks[number % kMarks];
+    place.stream.store(stream);
+    place.begun.store(number << kPidBits | self);
+    return ACL_SUCCESS;
 }
 
 void SharedEvent::pass(uint64_t number, aclError failure) {

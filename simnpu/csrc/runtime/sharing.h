@@ -20,16 +20,18 @@ enum class OfferKind : uint32_t { memory = 1, physical, event };
 struct SharedEvent {
     struct Mark {
         std::atomic<uint64_t> begun;     // number of the recording, and who recorded it
+        std::atomic<uint64_t> stream;    // of that process; 0: unknown
         std::atomic<uint64_t> done;      // number of the recording that was passed last
         std::atomic<int32_t> failure;    // of the stream that passed it
     };
-    static constexpr uint64_t kMarks = 32; // recordings that may be under way at once
+    static constexpr uint64_t kMarks = 64; // recordings that may be under way at once, if not all of one stream
 
     std::atomic<uint64_t> recorded; // number of the latest recording; 0: none
     std::atomic<uint32_t> doorbell;
     Mark marks[kMarks];
 
-    uint64_t begin();
+    // The number of a new recording. An error for `call` if its place is taken by one under way that it may overtake.
+    aclError begin(const char* call, uint64_t stream, uint64_t& number);
     void pass(uint64_t number, aclError failure);
     bool passed(uint64_t number) const;
     // The failure that the recording carries, or of a recording process that ended before it was passed.
