@@ -103,23 +103,24 @@ class Thread:
             raise self._error
         return self._result
 
-    def reach(self, function: str, timeout: float | None = None) -> None:
+    def reach(self, function: str | tuple[str, ...], timeout: float | None = None) -> None:
         """Wait until a call of a function with this name is on the thread's stack ("wait", "acquire", "_lazy_setup"):
-        the way to know that the judged code has got to a place where no gate can be put. A thread that ends before,
-        or is not there in time, is a failed check."""
+        the way to know that the judged code has got to a place where no gate can be put. A tuple: one of these. A
+        thread that ends before, or is not there in time, is a failed check."""
+        functions = (function,) if isinstance(function, str) else function
         seconds = session().left(timeout)
         deadline = None if seconds is None else time.monotonic() + seconds
         look = threading.Event()
-        while not self._inside(function):
+        while not self._inside(functions):
             if not self.alive or (deadline is not None and time.monotonic() >= deadline):
                 found = f"it runs\n{stacks()}" if self.alive else f"it has ended{self._with()}"
-                session().failed(f"the thread {self.name} reaches {function}", found=found)
+                session().failed(f"the thread {self.name} reaches {' or '.join(functions)}", found=found)
             look.wait(LOOK)
 
-    def _inside(self, function: str) -> bool:
+    def _inside(self, functions: tuple[str, ...]) -> bool:
         frame = sys._current_frames().get(self._thread.ident or 0)
         while frame is not None:
-            if frame.f_code.co_name == function:
+            if frame.f_code.co_name in functions:
                 return True
             frame = frame.f_back
         return False
