@@ -48,9 +48,9 @@ def attempt(name):
 
 def in_child(name):
     if probe.param("fork") == "os_fork":
-        return probe.forked(attempt, name, timeout=6)
+        return probe.forked(attempt, name, timeout=10)
     with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-        return pool.submit(attempt, name).result(6)
+        return pool.submit(attempt, name).result(10)
 
 
 found = {name: in_child(name) for name in READS}

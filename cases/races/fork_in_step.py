@@ -29,7 +29,7 @@ from harness import probe
 from torch_npu.utils import _dynamo as npu_dynamo
 
 PATIENCE = 5.0  # seconds after which a fork that has not been made is taken to wait for the setup
-HANGS = 10.0
+HANGS = 15.0  # seconds in which a child that can go on would have ended many times over
 sys.modules["torchair"] = SimpleNamespace(get_npu_backend=lambda **_: lambda graph, *_: graph)
 graph = torch.fx.symbolic_trace(torch.nn.Identity())
 MAPS = (
