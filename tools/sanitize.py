@@ -6,6 +6,7 @@ The operator library is left out: it is thin, and torch's own libraries are not 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import re
 import subprocess
@@ -34,7 +35,9 @@ def build(kind: str) -> Path:
     from simnpu.build import SOURCE, cache_root, find_tools
 
     tools = find_tools()
-    work = cache_root() / "sanitize" / kind
+    # Another checkout builds elsewhere: cmake takes a directory for one source only.
+    place = "\n".join(map(str, (SOURCE, tools.compiler, tools.torch, tools.torch_npu)))
+    work = cache_root() / "sanitize" / hashlib.sha256(place.encode()).hexdigest()[:12] / kind
     work.mkdir(parents=True, exist_ok=True)
     configure = [
         *(tools.cmake, "-S", str(SOURCE), "-B", str(work), "-G", "Ninja"),
@@ -54,7 +57,7 @@ def build(kind: str) -> Path:
         if done.returncode:
             raise Failure(
                 f"building with -fsanitize={SANITIZERS[kind][0]} failed:\n{done.stdout}\n"
-                "Remedy: the compiler needs its sanitizer libraries (part of g++; for clang++: libclang-rt-dev)."
+                "If a library is missing: the sanitizers' are part of g++; for clang++ they are in libclang-rt-dev."
             )
     return work / "tests" / "runtime_tests"
 

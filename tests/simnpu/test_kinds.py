@@ -102,6 +102,8 @@ def test_complex_numbers_agree_with_the_cpu():
 def test_what_complex_numbers_cannot_do_is_refused_by_name():
     import torch
 
+    torch.manual_seed(0)
+
     x = torch.randn(3, 4, dtype=torch.complex64).npu()
     refused = {
         "aclnnLinalgVectorNorm": lambda: torch.linalg.vector_norm(x),
@@ -122,6 +124,8 @@ def test_what_complex_numbers_cannot_do_is_refused_by_name():
 @on_simulator(torch=True)
 def test_the_state_of_generators_is_kept_and_restored():
     import torch
+
+    torch.manual_seed(0)
 
     def drawn(device: str = "npu:0", generator: torch.Generator | None = None) -> torch.Tensor:
         return torch.randn(9, device=device, generator=generator).cpu()
@@ -185,6 +189,8 @@ def test_autocast_lowers_products_and_keeps_sums_and_losses_in_float():
 @on_simulator(torch=True)
 def test_pieces_of_tensors_are_padded_and_joined():
     import torch
+
+    torch.manual_seed(0)
 
     from simnpu import calls
 

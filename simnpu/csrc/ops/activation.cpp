@@ -22,12 +22,7 @@ ATEN(LeakyReluBackward, leaky_relu_backward)
 ATEN_BOTH(Mish, mish)
 ATEN(MishBackward, mish_backward)
 ATEN(Prelu, _prelu_kernel)
-ATEN_INPLACE(Relu, relu_)
-// relu has no out= form of its own on the CPU.
-OPERATOR(Relu, [](const Tensor& self, Out out) {
-    TORCH_CHECK(self.scalar_type() != at::kBool, "truth values have no sign");
-    into<aten::clamp_min>(out, self, Scalar(0));
-})
+ATEN_BOTH(Relu, relu)
 ATEN_BOTH(Sigmoid, sigmoid)
 ATEN(SigmoidBackward, sigmoid_backward)
 ATEN(Silu, silu)

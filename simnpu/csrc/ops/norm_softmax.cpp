@@ -18,32 +18,6 @@ void store(const Out& out, const Tensor& result) {
     out = result.defined() ? result.to(out.dtype()) : result;
 }
 
-// layer_norm has no out= form on the CPU. Rows do not depend on each other: a few at a time stay in the processor's cache between
-// being computed and being copied to the output, which spares a way through memory. False: nothing was done.
-bool normalize_by_rows(const Tensor& input, c10::SymIntArrayRef shape, const std::optional<Tensor>& weight,
-                       const std::optional<Tensor>& bias, double eps, const Out& out, const Out& mean, const Out& rstd) {
-    constexpr int64_t kBytes = 1 << 20;
-    std::vector<const Tensor*> inputs{&input};
-    for (const auto* each : {&weight, &bias})
-        if (*each) inputs.push_back(&**each);
-    const bool rows_lead = input.dim() > 0 && static_cast<int64_t>(shape.size()) == input.dim() - 1;
-    if (!rows_lead || input.numel() == 0 || !out || !mean || !rstd || is_low(input) ||
-        out.tensor().sizes() != input.sizes() || mean.tensor().numel() != input.size(0) ||
-        rstd.tensor().numel() != input.size(0) || !may_compute_in(inputs, {&out, &mean, &rstd}))
-        return false;
-    const auto rows = std::max<int64_t>(kBytes / (input.numel() / input.size(0) * input.element_size()), 1);
-    const auto means = mean.tensor().reshape({-1}), rstds = rstd.tensor().reshape({-1});
-    if (!means.is_alias_of(mean.tensor()) || !rstds.is_alias_of(rstd.tensor())) return false;
-    for (int64_t from = 0; from < input.size(0); from += rows) {
-        const auto count = std::min(rows, input.size(0) - from);
-        const auto [y, m, r] = aten::native_layer_norm::call(input.narrow(0, from, count), shape, weight, bias, eps);
-        out.tensor().narrow(0, from, count).copy_(y);
-        means.narrow(0, from, count).copy_(m.reshape({-1}));
-        rstds.narrow(0, from, count).copy_(r.reshape({-1}));
-    }
-    return true;
-}
-
 } // namespace
 } // namespace simnpu
 
@@ -60,9 +34,19 @@ OPERATOR(LogSoftmaxBackward, [](const Tensor& grad_output, const Tensor& output,
 
 OPERATOR(LayerNorm, [](const Tensor& input, c10::SymIntArrayRef shape, std::optional<Tensor> weight, std::optional<Tensor> bias,
                        double eps, Out out, Out mean, Out rstd) {
-    if (normalize_by_rows(input, shape, weight, bias, eps, out, mean, rstd)) return;
+    std::vector<const Tensor*> inputs;
+    collect(inputs, input);
+    collect(inputs, weight);
+    collect(inputs, bias);
+    Placement placement;
+    offer_outputs(placement, inputs, {&out});
     auto result = aten::native_layer_norm::call(raised(input), shape, raised(weight), raised(bias), eps);
-    store(out, std::get<0>(result));
+    auto& normalized = std::get<0>(result);
+    if (out && out.dtype() == normalized.scalar_type()) {
+        settle({&out}, {&normalized});
+    } else {
+        store(out, normalized);
+    }
     store(mean, std::get<1>(result));
     store(rstd, std::get<2>(result));
 })

@@ -2,17 +2,13 @@
 // stream's worker with its exceptions turned into error codes.
 #include "operator.h"
 
-#include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
 #include <cctype>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
-#include <unordered_map>
 
 // What the first phase of an aclnn call hands to the second.
 struct aclOpExecutor {
@@ -145,72 +141,7 @@ void Out::shrink_to(const Tensor& result) const {
     aten::copy_::call(view, result, false);
 }
 
-void Out::settle(const Tensor& result) const {
-    if (result.data_ptr() == tensor_.data_ptr() && result.sizes() == tensor_.sizes() && result.strides() == tensor_.strides())
-        return;
-    *this = result;
-}
-
 namespace {
-
-// The operators whose out= form computes straight into its output and what the other form computes. Chosen by name, because not
-// every out= form does: that of binary_cross_entropy wants its output to be larger than its result.
-const std::set<std::string_view> kDirect{
-    "_log_softmax", "_softmax", "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "addmm", "addmv", "amax", "amin", "asin",
-    "asinh", "atan", "atan2", "atanh", "baddbmm", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "bmm", "cat",
-    "ceil", "clamp", "clamp_max", "clamp_min", "cos", "cosh", "cumsum", "div", "elu", "eq", "erf", "erfc", "erfinv", "exp",
-    "exp2", "expm1", "floor", "fmod", "frac", "gather", "ge", "gelu", "gelu_backward", "gt", "hardsigmoid", "hardswish",
-    "hardtanh", "le", "leaky_relu", "lerp", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "lt", "max", "maximum", "mean", "min", "minimum", "mish", "mm", "mul", "mv",
-    "ne", "neg", "pow", "prod", "reciprocal", "remainder", "round", "rsqrt", "sgn", "sigmoid", "sigmoid_backward", "silu",
-    "sin", "sinc", "sinh", "softplus", "sort", "sqrt", "sub", "sum", "tan", "tanh", "tanh_backward", "threshold",
-    "threshold_backward", "topk", "tril", "triu", "trunc", "where", "xlogy",
-};
-
-// All of ATen's operators by name, read once: the overloads are found by their arguments, since their names follow no rule.
-std::vector<c10::OperatorHandle> overloads(const std::string& name) {
-    static const auto all = [] {
-        std::unordered_map<std::string, std::vector<c10::OperatorName>> by_name;
-        for (const auto& each : c10::Dispatcher::singleton().getAllOpNames()) by_name[each.name].push_back(each);
-        return by_name;
-    }();
-    std::vector<c10::OperatorHandle> found;
-    if (auto at = all.find(name); at != all.end())
-        for (const auto& each : at->second)
-            if (auto handle = c10::Dispatcher::singleton().findSchema(each)) found.push_back(*handle);
-    return found;
-}
-
-// True if `form` takes what `functional` takes and, after that, the tensors that `functional` returns.
-bool writes_what_returns(const c10::FunctionSchema& form, const c10::FunctionSchema& functional) {
-    const auto& taken = form.arguments();
-    const auto& wanted = functional.arguments();
-    if (taken.size() != wanted.size() + functional.returns().size() || form.returns().size() != functional.returns().size())
-        return false;
-    for (size_t i = 0; i < wanted.size(); ++i)
-        if (taken[i].name() != wanted[i].name() || *taken[i].type() != *wanted[i].type()) return false;
-    for (size_t i = wanted.size(); i < taken.size(); ++i)
-        if (!taken[i].is_out()) return false;
-    return true;
-}
-
-std::optional<c10::OperatorHandle> find_out_form(std::string_view schema) {
-    const auto full = schema.substr(0, schema.find('('));
-    const auto dot = full.find('.');
-    if (!kDirect.contains(full.substr(0, dot))) return std::nullopt;
-    const std::string name = "aten::" + std::string(full.substr(0, dot));
-    const std::string overload(dot == std::string_view::npos ? std::string_view() : full.substr(dot + 1));
-    const auto functional = c10::Dispatcher::singleton().findSchema({name, overload});
-    if (!functional) return std::nullopt;
-    for (const auto& form : overloads(name)) {
-        if (!writes_what_returns(form.schema(), functional->schema())) continue;
-        // The others are generated: they call the functional form and copy.
-        if (form.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
-            form.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd))
-            return form;
-    }
-    return std::nullopt;
-}
 
 bool overlap(const Tensor& a, const Tensor& b) {
     const auto* first = static_cast<const char*>(a.storage().data());
@@ -218,49 +149,40 @@ bool overlap(const Tensor& a, const Tensor& b) {
     return first < second + b.storage().nbytes() && second < first + a.storage().nbytes();
 }
 
-bool is_fraction(const Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
+bool is_same(const Tensor& a, const Tensor& b) {
+    return a.data_ptr() == b.data_ptr() && a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides();
+}
 
 } // namespace
 
-const c10::OperatorHandle* out_form(const char* schema) {
-    static std::mutex mutex;
-    static std::unordered_map<const char*, std::optional<c10::OperatorHandle>> known; // by address: schemas are literals
-    std::lock_guard lock(mutex);
-    auto at = known.find(schema);
-    if (at == known.end()) at = known.emplace(schema, find_out_form(schema)).first;
-    return at->second ? &*at->second : nullptr;
-}
-
-bool may_compute_in(const std::vector<const Tensor*>& inputs, std::initializer_list<const Out*> outputs) {
-    // The type in which the operator computes, if the inputs leave no doubt: that of the fractions (indices and masks may
-    // accompany them), or one type of whole numbers.
-    std::optional<ScalarType> type;
-    const bool fractions = std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) { return t->defined() && is_fraction(*t); });
-    for (const auto* input : inputs) {
-        if (!input->defined() || (fractions && !is_fraction(*input))) continue;
-        if (type && *type != input->scalar_type()) return false;
-        type = input->scalar_type();
-    }
-    bool first = true;
+void offer_outputs(Placement& placement, const std::vector<const Tensor*>& inputs, std::initializer_list<const Out*> outputs) {
     for (const auto* output : outputs) {
-        const auto wanted = output->dtype();
-        const bool as_computed = wanted == type || wanted == at::kBool || (!first && wanted == at::kLong); // indices
-        if (!type || !as_computed) return false;
-        for (const auto* input : inputs)
-            if (input->defined() && overlap(*input, output->tensor())) return false;
-        first = false;
+        if (!*output) continue;
+        const auto& tensor = output->tensor();
+        const bool is_read = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
+            return input->defined() && overlap(*input, tensor);
+        });
+        if (!is_read && tensor.is_contiguous()) placement.offer(tensor.data_ptr(), tensor.nbytes());
     }
-    return true;
 }
 
-Tensor place_in(const Out& output) {
-    const auto& tensor = output.tensor();
-    return at::for_blob(tensor.data_ptr(), tensor.sizes())
-        .strides(tensor.strides())
-        .options(tensor.options())
-        .allocator(at::getCPUAllocator())
-        .resizeable_storage()
-        .make_tensor();
+void settle(std::initializer_list<const Out*> outputs, std::initializer_list<Tensor*> results) {
+    const auto settled = [](const Out& output, const Tensor& result) {
+        return output && result.defined() && is_same(output.tensor(), result);
+    };
+    auto output = outputs.begin();
+    for (auto* result : results) {
+        const auto& own = **output++;
+        if (!result->defined() || settled(own, *result)) continue;
+        // Before any output is written: it may be the memory of another result.
+        for (const auto* each : outputs)
+            if (*each && overlap(*result, each->tensor())) *result = result->clone();
+    }
+    output = outputs.begin();
+    for (auto* result : results) {
+        const auto& own = **output++;
+        if (!settled(own, *result)) own = *result;
+    }
 }
 
 aclError prepare(const char* name, const char* signature, uint64_t* workspace, aclOpExecutor** executor,

@@ -12,12 +12,12 @@
 #pragma once
 
 #include "objects.h"
+#include "placement.h"
 
 #include <simnpu/core.h>
 
 #include <ATen/Operators.h>
 #include <ATen/core/IListRef.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <array>
 #include <functional>
@@ -45,8 +45,6 @@ public:
     void operator=(const Tensor& result) const;
     // For outputs whose shape depends on the data: the memory is an upper bound, the caller reads the shape afterwards.
     void shrink_to(const Tensor& result) const;
-    // Takes `result` if it was computed right here, else copies it as above.
-    void settle(const Tensor& result) const;
     // The memory itself; undefined when absent.
     const Tensor& tensor() const { return tensor_; }
     ScalarType dtype() const { return tensor_.scalar_type(); }
@@ -243,16 +241,11 @@ aclError prepare(const char* name, const char* signature, uint64_t* workspace, a
                  const std::function<Body(Arguments&)>& build);
 aclError launch(aclOpExecutor* executor, aclrtStream stream);
 
-// The form of an ATen operator that writes its results into given tensors ("out="), by the schema of the form that returns them;
-// null if there is none that writes straight into them.
-const c10::OperatorHandle* out_form(const char* schema);
+// Lets ATen make its results in the memory of the outputs, of those at least that are not read as well.
+void offer_outputs(Placement& placement, const std::vector<const Tensor*>& inputs, std::initializer_list<const Out*> outputs);
 
-// Whether computing in the outputs' memory gives what computing apart and copying gives: no output may overlap an input, and none
-// may ask for another type than the operator computes.
-bool may_compute_in(const std::vector<const Tensor*>& inputs, std::initializer_list<const Out*> outputs);
-
-// A copy of the handle whose memory the out= form may exchange for larger memory: what does not fit is an error of shapes then.
-Tensor place_in(const Out& output);
+// Copies each result to its output, unless it was made there.
+void settle(std::initializer_list<const Out*> outputs, std::initializer_list<Tensor*> results);
 
 inline void collect(std::vector<const Tensor*>& found, const Tensor& tensor) { found.push_back(&tensor); }
 inline void collect(std::vector<const Tensor*>& found, const std::optional<Tensor>& tensor) {
@@ -264,44 +257,15 @@ inline void collect(std::vector<const Tensor*>& found, const std::vector<Tensor>
 template <class T>
 void collect(std::vector<const Tensor*>&, const T&) {}
 
-// Calls an ATen operator for the outputs: in their memory where that is possible, else by copying what it returns.
-template <class... Q, class... A>
-void compute(const char* schema, Tensor (*function)(Q...), const Out& out, const A&... arguments) {
-    if (const auto* form = out ? out_form(schema) : nullptr) {
-        std::vector<const Tensor*> inputs;
-        (collect(inputs, arguments), ...);
-        if (may_compute_in(inputs, {&out})) {
-            auto place = place_in(out);
-            out.settle(form->typed<Tensor&(Q..., Tensor&)>().call(arguments..., place));
-            return;
-        }
-    }
-    out = function(arguments...);
-}
-
-template <class... Q, class... A>
-void compute(const char* schema, std::tuple<Tensor, Tensor> (*function)(Q...), const Out& first, const Out& second,
-             const A&... arguments) {
-    if (const auto* form = first && second ? out_form(schema) : nullptr) {
-        std::vector<const Tensor*> inputs;
-        (collect(inputs, arguments), ...);
-        if (may_compute_in(inputs, {&first, &second})) {
-            auto place = place_in(first), second_place = place_in(second);
-            form->typed<std::tuple<Tensor&, Tensor&>(Q..., Tensor&, Tensor&)>().call(arguments..., place, second_place);
-            first.settle(place);
-            second.settle(second_place);
-            return;
-        }
-    }
-    auto [one, other] = function(arguments...);
-    first = one;
-    second = other;
-}
-
-// into<aten::mm>(out, a, b): out = aten::mm::call(a, b) without the copy.
+// out = aten::mm::call(a, b), mostly without the copy: into<aten::mm>(out, a, b).
 template <class Operator, class... A>
 void into(const Out& out, const A&... arguments) {
-    compute(Operator::schema_str, &Operator::call, out, arguments...);
+    Placement placement;
+    std::vector<const Tensor*> inputs;
+    (collect(inputs, arguments), ...);
+    offer_outputs(placement, inputs, {&out});
+    auto result = Operator::call(arguments...);
+    settle({&out}, {&result});
 }
 
 template <class R>
@@ -346,27 +310,28 @@ struct Invocation<Function, std::tuple<P...>, std::index_sequence<I...>> {
             // Braces: initialisers run from left to right, which is how `call` knows the argument's name.
             std::tuple held{(call.next(), Argument<P>::hold(call, arguments))...};
             Results results{(call.next(), call.optional_tensor(outputs))...};
-            return [signature, function, held = std::move(held), results = std::move(results)] {
-                run(signature, function, held, results);
-            };
+            return [function, held = std::move(held), results = std::move(results)] { run(function, held, results); };
         });
     }
 
 private:
-    // ATen's own functions have an out= form; what a lambda does is its own business.
-    static constexpr bool is_aten = std::is_pointer_v<Function>;
-
-    static void run(const char* signature, Function function, const auto& held, const Results& results) {
+    static void run(Function function, const auto& held, const Results& results) {
         auto given = std::apply([](const auto&... h) { return std::tuple{Argument<P>::give(h)...}; }, held);
         if constexpr (sizeof...(I) == 0) {
             std::apply(function, given);
-        } else if constexpr (is_aten && sizeof...(I) <= 2) {
-            std::apply([&](const auto&... g) { compute(signature, function, Out{results[I]}..., g...); }, given);
-        } else if constexpr (sizeof...(I) == 1) {
-            Out{results[0]} = std::apply(function, given);
         } else {
-            auto returned = std::apply(function, given);
-            ((Out{results[I]} = std::get<I>(returned)), ...);
+            const std::array<Out, sizeof...(I)> outputs{Out{results[I]}...};
+            Placement placement;
+            std::vector<const Tensor*> inputs;
+            std::apply([&](const auto&... g) { (collect(inputs, g), ...); }, given);
+            offer_outputs(placement, inputs, {&outputs[I]...});
+            if constexpr (sizeof...(I) == 1) {
+                auto returned = std::apply(function, given);
+                settle({&outputs[0]}, {&returned});
+            } else {
+                auto returned = std::apply(function, given);
+                settle({&outputs[I]...}, {&std::get<I>(returned)...});
+            }
         }
     }
 };

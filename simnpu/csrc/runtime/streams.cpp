@@ -51,7 +51,7 @@ void finish_task(Stream& stream, Failure failure) {
     stream.quiet.notify_all();
 }
 
-void work_through(const std::shared_ptr<Stream>& stream) {
+SIMNPU_PASSES_END_OF_THREAD void work_through(const std::shared_ptr<Stream>& stream) {
     std::unique_lock lock(stream->mutex);
     while (true) {
         stream->work.wait(lock, [&] { return !stream->queue.empty() || stream->closing; });
