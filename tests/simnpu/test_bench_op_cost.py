@@ -98,6 +98,7 @@ def test_large_results_are_computed_in_the_device_memory_itself():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     torch.add(a, a, out=out)
     torch.exp(a, out=out)
+    torch.add(a, 1.0, out=out)
     torch.cat((a[: size // 2], a[size // 2 :]), out=out)
     torch.npu.synchronize()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
@@ -124,3 +125,11 @@ def test_results_are_right_where_computing_in_place_would_not_be():
     whole = torch.arange(5, device="npu")
     assert torch.equal(torch.true_divide(whole, 2).cpu(), torch.arange(5) / 2)
     assert torch.sum(torch.ones(5, dtype=torch.int32, device="npu")).cpu() == 5
+    # Two results of the same size: each in its own place.
+    numbers = torch.tensor([[3, 1, 2], [9, 7, 8]])
+    for found, expected in zip(numbers.npu().sort(dim=1), numbers.sort(dim=1), strict=True):
+        assert torch.equal(found.cpu(), expected)
+    # What the operator computes on the way is as large as its result.
+    torch.testing.assert_close(torch.logsumexp(a.npu(), 1).cpu(), torch.logsumexp(a, 1))
+    normal = torch.nn.functional.layer_norm(a.t().npu(), (3,))
+    torch.testing.assert_close(normal.cpu(), torch.nn.functional.layer_norm(a.t(), (3,)))

@@ -18,12 +18,8 @@ struct Failure {
 
 // Runs `body` on this thread apart from the thread's own error state; a non-zero result comes back with its text, an exception
 // as ACL_ERROR_INTERNAL_ERROR. Only the end of the thread itself (pthread_exit, pthread_cancel) goes on through.
-// The end of a thread passes as an exception without an object, so that a handler for it names a reference to nothing: how the
-// C++ library wants it, and no finding.
-#define SIMNPU_PASSES_END_OF_THREAD __attribute__((no_sanitize("null")))
-
 template <typename Body>
-SIMNPU_PASSES_END_OF_THREAD Failure isolated(const char* name, Body&& body);
+Failure isolated(const char* name, Body&& body);
 
 // Makes a failure that happened elsewhere this thread's error.
 aclError raise(const Failure& failure);
@@ -39,19 +35,21 @@ ErrorState& thread_errors();
 #define SIMNPU_PASSES_END_OF_THREAD __attribute__((no_sanitize("null")))
 
 template <typename Body>
-SIMNPU_PASSES_END_OF_THREAD Failure isolated(const char* name, Body&& body) {
+Failure isolated(const char* name, Body&& body) {
     ErrorState kept;
     std::swap(kept, thread_errors());
     Failure failure;
     try {
         failure.code = body();
-    } catch (const abi::__forced_unwind&) {
-        std::swap(kept, thread_errors());
-        throw; // whoever stops it ends the process
     } catch (const std::exception& error) {
         failure.code = ACL_ERROR_INTERNAL_ERROR;
         thread_errors().text = std::string(name) + ": " + error.what();
     } catch (...) {
+        // The end of the thread (pthread_exit) passes as an exception without a type. Whoever stops it ends the process.
+        if (!abi::__cxa_current_exception_type()) {
+            std::swap(kept, thread_errors());
+            throw;
+        }
         failure.code = ACL_ERROR_INTERNAL_ERROR;
         thread_errors().text = std::string(name) + ": unknown exception";
     }

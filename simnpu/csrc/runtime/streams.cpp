@@ -3,7 +3,6 @@
 #include "calls.h"
 #include "graphs.h"
 
-#include <cxxabi.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -51,7 +50,7 @@ void finish_task(Stream& stream, Failure failure) {
     stream.quiet.notify_all();
 }
 
-SIMNPU_PASSES_END_OF_THREAD void work_through(const std::shared_ptr<Stream>& stream) {
+void work_through(const std::shared_ptr<Stream>& stream) {
     std::unique_lock lock(stream->mutex);
     while (true) {
         stream->work.wait(lock, [&] { return !stream->queue.empty() || stream->closing; });
@@ -63,7 +62,7 @@ SIMNPU_PASSES_END_OF_THREAD void work_through(const std::shared_ptr<Stream>& str
         Failure failure;
         try {
             if (!skip) failure = isolated(task.name, task.run);
-        } catch (const abi::__forced_unwind&) {
+        } catch (...) {
             // A host function has ended this thread, as Python's threads do when they want the interpreter at its end.
             task.run = nullptr;
             finish_task(*stream, {ACL_ERROR_INTERNAL_ERROR, std::string(task.name) + ": it ended the stream's thread (pthread_exit)"});
