@@ -3,7 +3,6 @@
 
 #include "simnpu/cann.h"
 
-#include <cxxabi.h>
 #include <exception>
 #include <string>
 #include <utility>
@@ -16,11 +15,6 @@ struct Failure {
     explicit operator bool() const { return code != ACL_SUCCESS; }
 };
 
-// Runs `body` on this thread apart from the thread's own error state; a non-zero result comes back with its text, an exception
-// as ACL_ERROR_INTERNAL_ERROR. Only the end of the thread itself (pthread_exit, pthread_cancel) goes on through.
-template <typename Body>
-Failure isolated(const char* name, Body&& body);
-
 // Makes a failure that happened elsewhere this thread's error.
 aclError raise(const Failure& failure);
 
@@ -30,34 +24,35 @@ struct ErrorState {
 };
 ErrorState& thread_errors();
 
-// The end of a thread passes as an exception without an object, so that a handler for it names a reference to nothing: how the
-// C++ library wants it, and no finding.
-#define SIMNPU_PASSES_END_OF_THREAD __attribute__((no_sanitize("null")))
+// Gives the thread its own error state back, also when the thread ends inside (pthread_exit), which passes as an exception that
+// nobody may stop: hence no catch (...) below.
+class OwnErrorState {
+public:
+    OwnErrorState() { std::swap(kept_, thread_errors()); }
+    ~OwnErrorState() { std::swap(kept_, thread_errors()); }
+    OwnErrorState(const OwnErrorState&) = delete;
+    OwnErrorState& operator=(const OwnErrorState&) = delete;
 
+private:
+    ErrorState kept_;
+};
+
+// Runs `body` on this thread apart from the thread's own error state; a non-zero result comes back with its text, an exception
+// as ACL_ERROR_INTERNAL_ERROR. Only the end of the thread itself (pthread_exit, pthread_cancel) goes on through.
 template <typename Body>
 Failure isolated(const char* name, Body&& body) {
-    ErrorState kept;
-    std::swap(kept, thread_errors());
+    const OwnErrorState apart;
     Failure failure;
     try {
         failure.code = body();
     } catch (const std::exception& error) {
         failure.code = ACL_ERROR_INTERNAL_ERROR;
         thread_errors().text = std::string(name) + ": " + error.what();
-    } catch (...) {
-        // The end of the thread (pthread_exit) passes as an exception without a type. Whoever stops it ends the process.
-        if (!abi::__cxa_current_exception_type()) {
-            std::swap(kept, thread_errors());
-            throw;
-        }
-        failure.code = ACL_ERROR_INTERNAL_ERROR;
-        thread_errors().text = std::string(name) + ": unknown exception";
     }
     if (failure) {
         failure.text = thread_errors().text;
         if (failure.text.empty()) failure.text = std::string(name) + " failed with error " + std::to_string(failure.code);
     }
-    std::swap(kept, thread_errors());
     return failure;
 }
 

@@ -50,6 +50,19 @@ void finish_task(Stream& stream, Failure failure) {
     stream.quiet.notify_all();
 }
 
+// A host function may end this thread, as Python's threads do when they want the interpreter at its end.
+struct LastTask {
+    const std::shared_ptr<Stream>& stream;
+    QueuedTask& task;
+    bool returned = false;
+    ~LastTask() {
+        if (returned) return;
+        task.run = nullptr;
+        finish_task(*stream, {ACL_ERROR_INTERNAL_ERROR, std::string(task.name) + ": it ended the stream's thread (pthread_exit)"});
+        start_worker(stream); // for what is queued behind it
+    }
+};
+
 void work_through(const std::shared_ptr<Stream>& stream) {
     std::unique_lock lock(stream->mutex);
     while (true) {
@@ -60,14 +73,10 @@ void work_through(const std::shared_ptr<Stream>& stream) {
         const bool skip = task.kind == TaskKind::work && stream->failure && stream->stop_on_failure;
         lock.unlock();
         Failure failure;
-        try {
-            if (!skip) failure = isolated(task.name, task.run);
-        } catch (...) {
-            // A host function has ended this thread, as Python's threads do when they want the interpreter at its end.
-            task.run = nullptr;
-            finish_task(*stream, {ACL_ERROR_INTERNAL_ERROR, std::string(task.name) + ": it ended the stream's thread (pthread_exit)"});
-            start_worker(stream); // for what is queued behind it
-            throw;
+        if (!skip) {
+            LastTask last{stream, task};
+            failure = isolated(task.name, task.run);
+            last.returned = true;
         }
         task.run = nullptr; // what it holds goes before anybody sees the stream idle
         finish_task(*stream, std::move(failure));
