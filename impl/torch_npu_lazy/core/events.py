@@ -1,0 +1,76 @@
+"""The record of what was deferred and what ran, always on: "why did that load now?" must be answerable after the fact.
+
+Invariants: an append is one atomic list operation, so no lock is taken and none can be held across a fork; the record
+is bounded by LIMIT, later events are counted and not kept; an event keeps no exception and no frame, only their text.
+"""
+
+from __future__ import annotations
+
+import sys
+from _thread import get_ident
+from time import monotonic
+
+LIMIT = 2000
+
+_HERE = __file__.rpartition("/")[0]
+_events: list[Event] = []
+_dropped = 0
+
+
+class Event:
+    """One thing that happened.
+
+    kind: "defer", "run", "done", "failed", "skip", "wait", "fork", ...; subject: what it happened to; at: seconds of
+    time.monotonic(); seconds: how long it took, or None; thread: its identifier; cause: "module:line" of the first
+    frame outside this package and the import system; detail: free text, for a failure the error's type and text.
+    """
+
+    __slots__ = ("at", "cause", "detail", "kind", "seconds", "subject", "thread")
+
+    def __init__(self, kind: str, subject: str, detail: str, seconds: float | None, cause: str) -> None:
+        self.kind, self.subject, self.detail, self.seconds, self.cause = kind, subject, detail, seconds, cause
+        self.at, self.thread = monotonic(), get_ident()
+
+    def __repr__(self) -> str:
+        took = "" if self.seconds is None else f" in {self.seconds * 1000:.1f} ms"
+        detail = f": {self.detail}" if self.detail else ""
+        return f"{self.kind} {self.subject}{took} (by {self.cause}){detail}"
+
+
+def record(kind: str, subject: str, detail: str = "", *, seconds: float | None = None) -> None:
+    """Note an event; who caused it is found on the caller's stack."""
+    global _dropped  # noqa: PLW0603
+    if len(_events) >= LIMIT:
+        _dropped += 1
+        return
+    _events.append(Event(kind, subject, detail, seconds, _cause()))
+
+
+def failure(error: BaseException) -> str:
+    """The text kept of an error."""
+    return f"{type(error).__name__}: {error}"
+
+
+def so_far() -> tuple[Event, ...]:
+    """All events, oldest first."""
+    return tuple(_events)
+
+
+def explain() -> list[str]:
+    """The record as lines for a person; the time is milliseconds since the first event."""
+    events = so_far()
+    lines = [f"{(event.at - events[0].at) * 1000:9.1f} ms  {event!r}" for event in events]
+    if _dropped:
+        lines.append(f"{_dropped} later events were not kept")
+    return lines
+
+
+def _cause() -> str:
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        # The import system's own files are named "<frozen importlib...>".
+        if not code.co_filename.startswith(_HERE) and not code.co_filename.startswith("<frozen importlib"):
+            return f"{frame.f_globals.get('__name__', code.co_filename)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "interpreter:0"

@@ -1,0 +1,295 @@
+"""Who holds what and who waits for whom, in one place: only from there can a deadlock with Python's import locks be
+seen, and only there can a fork be kept away from a setup that another thread has half done.
+
+Invariants
+- One mutex guards every field here. It is held for a few instructions only, never while foreign code runs; the one
+  exception is a fork, during which the forking thread keeps it, so that a child never inherits a state half written.
+- A hold has one owner. A thread that wants it waits only while the owner does not, directly or through other threads,
+  wait for that very thread. Waits for module locks of the import system count. Otherwise `Hold.wait` says so at once,
+  and the caller goes on as if it had re-entered: the wait would never have ended.
+- A fork waits until no other thread is at work (`begin` ... `end`), unless that thread waits for the forking one, or
+  stands still (no processor time used for STALL seconds: it may wait for something that the forking thread holds and
+  nobody can see).
+- In a child every hold of a thread that is gone is free; those of the forking thread stay.
+"""
+
+from __future__ import annotations
+
+import _frozen_importlib
+import os
+import sys
+import time
+from _thread import allocate_lock, get_ident
+
+from torch_npu_lazy.core import events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from threading import Condition
+    from typing import Protocol
+
+    class Survivor(Protocol):
+        """Something with state that belongs to threads; `survivor` is the one thread that the child has."""
+
+        def after_fork(self, survivor: int) -> None: ...
+
+
+POLL = 0.02
+"""Seconds between two looks at the import system, which announces nothing: its waits are found only by looking."""
+
+STALL = 5.0
+"""Seconds without processor time after which a fork no longer waits for a thread."""
+
+_creating = allocate_lock()
+_condition: Condition | None = None
+_waiting: dict[int, Hold] = {}
+_at_work: dict[object, tuple[int, str]] = {}
+_settling: dict[str, int] = {}
+_forking: set[int] = set()
+_survivors: list[Survivor] = []
+
+
+class WouldDeadlock(RuntimeError):
+    """A lock was asked for while its owner waits for the asking thread."""
+
+
+def state() -> Condition:
+    """The mutex and condition of everything here. threading is imported with the first use: it costs more than all
+    this."""
+    global _condition  # noqa: PLW0603
+    if _condition is None:
+        from threading import Condition, RLock
+
+        with _creating:
+            if _condition is None:
+                _condition = Condition(RLock())
+                if hasattr(os, "register_at_fork"):
+                    # As late as can be: "before" handlers run last come first. A lock that another package takes in
+                    # its own handler (logging does) is thus not yet taken while ours waits for a thread that may need
+                    # it.
+                    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
+    return _condition
+
+
+def at_fork(survivor: Survivor) -> None:
+    """Have survivor.after_fork(ident) called in each child, under `state()`. Kept for ever."""
+    _survivors.append(survivor)
+
+
+class Hold:
+    """What one thread at a time may have. All methods but `held_by_me` need `state()`; none of them blocks but
+    `wait`."""
+
+    __slots__ = ("name", "owner", "token")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.owner: int | None = None
+        self.token: object = None
+
+    def take(self, token: object) -> None:
+        # The token first: whoever is interrupted in between gives back by token.
+        self.token = token
+        self.owner = get_ident()
+
+    def give(self, token: object) -> bool:
+        """Free it if it was taken with this token."""
+        if self.token is not token:
+            return False
+        self.owner, self.token = None, None
+        state().notify_all()
+        return True
+
+    def wait(self) -> bool:
+        """Wait for a change. False, without waiting, if the owner waits for this thread."""
+        me = get_ident()
+        if leads_to(self.owner, me):
+            return False
+        _waiting[me] = self
+        try:
+            state().wait(POLL)
+        finally:
+            _waiting.pop(me, None)
+        return True
+
+
+class ScopeLock:
+    """A re-entrant lock that is free in a forked child unless the forking thread held it. A fork does not wait for
+    it."""
+
+    def __init__(self, name: str) -> None:
+        self._hold = Hold(name)
+        self._depth = 0
+        at_fork(self)
+
+    def __enter__(self) -> ScopeLock:
+        """Raises WouldDeadlock if the owner waits for this thread."""
+        me = get_ident()
+        with state():
+            while self._hold.owner not in (None, me):
+                if not self._hold.wait():
+                    events.record("deadlock avoided", self._hold.name)
+                    raise WouldDeadlock(
+                        f"{self._hold.name} is held by thread {self._hold.owner}, which waits for this thread, most "
+                        "likely for a module that is being imported here; do not enter it from the body of a module"
+                    )
+            if self._depth == 0:
+                self._hold.take(self)
+            self._depth += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with state():
+            self._depth -= 1
+            if self._depth == 0:
+                self._hold.give(self)
+
+    @property
+    def owner(self) -> int | None:
+        """The thread that holds it."""
+        return self._hold.owner
+
+    def after_fork(self, survivor: int) -> None:
+        if self._hold.owner != survivor:
+            self._hold.owner, self._hold.token, self._depth = None, None, 0
+
+
+def begin(work: object, name: str) -> None:
+    """This thread is at work on something that a fork must not cut in two. Needs `state()`."""
+    _at_work[work] = (get_ident(), name)
+
+
+def end(work: object, *, module: str | None = None) -> None:
+    """The work is done. `module`: its import is over in a moment, when the import system lets go of its lock."""
+    with state():
+        if _at_work.pop(work, None) is not None:
+            if module is not None:
+                _settling[module] = get_ident()
+            state().notify_all()
+
+
+def leads_to(thread: int | None, target: int) -> bool:
+    """Whether `thread` is `target` or waits for it, directly or through others. Needs `state()`."""
+    seen: set[int] = set()
+    todo = [thread]
+    while todo:
+        at = todo.pop()
+        if at == target:
+            return True
+        if at is None or at in seen:
+            continue
+        seen.add(at)
+        hold = _waiting.get(at)
+        if hold is not None:
+            todo.append(hold.owner)
+        todo.extend(_import_owners(at))
+    return False
+
+
+def _import_owners(thread: int) -> list[int | None]:
+    """The owners of the module locks that a thread waits for: CPython's own table for its own deadlock detection, one
+    lock per thread up to 3.11, a list of them since 3.12."""
+    table = getattr(_frozen_importlib, "_blocking_on", None)
+    lock = table.get(thread) if table is not None else None
+    if lock is None:
+        return []
+    try:
+        return [one.owner for one in (tuple(lock) if isinstance(lock, list) else (lock,))]
+    except AttributeError:
+        return []
+
+
+def _before_fork() -> None:
+    me = get_ident()
+    condition = state()
+    condition.acquire()
+    try:
+        _wait_for_others(me, condition)
+    except BaseException as error:
+        # Python prints what a handler raises and forks all the same; the mutex stays ours until _in_parent.
+        events.record("fork", "not all work was waited for", events.failure(error))
+        raise
+
+
+def _wait_for_others(me: int, condition: Condition) -> None:
+    used: dict[int, float | None] = {}
+    since = time.monotonic()
+    waited = stalled = False
+    _forking.add(me)
+    try:
+        while True:
+            others = {ident: name for ident, name in _at_work.values() if ident != me}
+            # A thread that is at work and forks too waits for this one: the later of the two goes on.
+            awaited = {ident for ident in others if ident not in _forking and not leads_to(ident, me)}
+            if not awaited:
+                if _settle(me, condition):
+                    continue
+                break
+            now = {ident: _processor_time(ident) for ident in awaited}
+            if now != used:
+                used, since = now, time.monotonic()
+            elif time.monotonic() - since >= STALL:
+                stalled = True
+                break
+            waited = True
+            condition.wait(POLL)
+    finally:
+        _forking.discard(me)
+    if waited:
+        events.record("fork", "waited", "for the work of other threads")
+    for ident, name in others.items():
+        why = f"stood still for {STALL} s" if stalled and ident in awaited else "waits for the forking one"
+        events.record("fork", name, f"in the middle of it: the thread at work {why}")
+
+
+def _settle(me: int, condition: Condition) -> bool:
+    """Wait until imports whose work has ended have let go of their module locks; whether there was such a one."""
+    settling = [name for name, ident in _settling.items() if ident != me]
+    _settling.clear()
+    lock_unlock = getattr(_frozen_importlib, "_lock_unlock_module", None)
+    initializing = [name for name in settling if _initializing(name)]
+    if not initializing or lock_unlock is None:
+        return False
+    condition.release()
+    try:
+        for name in initializing:
+            lock_unlock(name)
+    finally:
+        condition.acquire()
+    return True
+
+
+def _initializing(name: str) -> bool:
+    return bool(getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False))
+
+
+def _processor_time(ident: int) -> float | None:
+    clock: Callable[[int], int] | None = getattr(time, "pthread_getcpuclockid", None)
+    if clock is None:
+        return None
+    try:
+        return time.clock_gettime(clock(ident))
+    except OSError:
+        return None
+
+
+def _in_parent() -> None:
+    state().release()
+
+
+def _in_child() -> None:
+    global _condition  # noqa: PLW0603
+    from threading import Condition, RLock
+
+    me = get_ident()
+    _condition = Condition(RLock())
+    _waiting.clear()
+    _settling.clear()
+    _forking.clear()
+    for work, (ident, name) in list(_at_work.items()):
+        if ident != me:
+            del _at_work[work]
+            events.record("fork", name, "was at work in a thread that this child does not have; it starts anew")
+    for survivor in _survivors:
+        survivor.after_fork(me)
