@@ -45,9 +45,11 @@ _creating = allocate_lock()
 _condition: Condition | None = None
 _waiting: dict[int, Hold] = {}
 _at_work: dict[object, tuple[int, str]] = {}
-_settling: dict[str, int] = {}
 _forking: set[int] = set()
 _survivors: list[Survivor] = []
+
+watched: set[str] = set()
+"""Names of modules whose import by another thread a fork waits for."""
 
 
 class WouldDeadlock(RuntimeError):
@@ -160,12 +162,10 @@ def begin(work: object, name: str) -> None:
     _at_work[work] = (get_ident(), name)
 
 
-def end(work: object, *, module: str | None = None) -> None:
-    """The work is done. `module`: its import is over in a moment, when the import system lets go of its lock."""
+def end(work: object) -> None:
+    """The work is done."""
     with state():
         if _at_work.pop(work, None) is not None:
-            if module is not None:
-                _settling[module] = get_ident()
             state().notify_all()
 
 
@@ -219,12 +219,10 @@ def _wait_for_others(me: int, condition: Condition) -> None:
     _forking.add(me)
     try:
         while True:
-            others = {ident: name for ident, name in _at_work.values() if ident != me}
+            others = _others_at_work(me)
             # A thread that is at work and forks too waits for this one: the later of the two goes on.
             awaited = {ident for ident in others if ident not in _forking and not leads_to(ident, me)}
             if not awaited:
-                if _settle(me, condition):
-                    continue
                 break
             now = {ident: _processor_time(ident) for ident in awaited}
             if now != used:
@@ -243,25 +241,32 @@ def _wait_for_others(me: int, condition: Condition) -> None:
         events.record("fork", name, f"in the middle of it: the thread at work {why}")
 
 
-def _settle(me: int, condition: Condition) -> bool:
-    """Wait until imports whose work has ended have let go of their module locks; whether there was such a one."""
-    settling = [name for name, ident in _settling.items() if ident != me]
-    _settling.clear()
-    lock_unlock = getattr(_frozen_importlib, "_lock_unlock_module", None)
-    initializing = [name for name in settling if _initializing(name)]
-    if not initializing or lock_unlock is None:
-        return False
-    condition.release()
-    try:
-        for name in initializing:
-            lock_unlock(name)
-    finally:
-        condition.acquire()
-    return True
+def _others_at_work(me: int) -> dict[int, str]:
+    """Who is at work or imports a watched module, and on what. The import system holds a module's lock a little longer
+    than the work lasts, before and after."""
+    others = dict(_at_work.values())
+    for name, owner in importing().items():
+        others.setdefault(owner, f"import of {name}")
+    # Not those that this process, forked itself, has never had.
+    alive = sys._current_frames()
+    return {ident: name for ident, name in others.items() if ident != me and ident in alive}
 
 
-def _initializing(name: str) -> bool:
-    return bool(getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False))
+def importing() -> dict[str, int]:
+    """The watched modules whose lock is held, and by whom."""
+    table = getattr(_frozen_importlib, "_module_locks", {})
+    found = {}
+    for name in watched:
+        reference = table.get(name)
+        owner = getattr(reference() if reference is not None else None, "owner", None)
+        if owner is not None:
+            found[name] = owner
+    return found
+
+
+def forget_import(name: str) -> None:
+    """In a child: drop the module's lock, whose owner does not exist here."""
+    getattr(_frozen_importlib, "_module_locks", {}).pop(name, None)
 
 
 def _processor_time(ident: int) -> float | None:
@@ -285,7 +290,6 @@ def _in_child() -> None:
     me = get_ident()
     _condition = Condition(RLock())
     _waiting.clear()
-    _settling.clear()
     _forking.clear()
     for work, (ident, name) in list(_at_work.items()):
         if ident != me:

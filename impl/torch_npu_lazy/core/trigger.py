@@ -108,6 +108,7 @@ def when_imported(name: str, callback: Callback, *, again: Callback | None = Non
     trigger = Trigger(name, callback, again)
     events.record("defer", f"import of {name}")
     with locks.state():
+        locks.watched.add(name)
         finder.watched[name] = (*finder.watched.get(name, ()), trigger)
         finder.seat()
         module = sys.modules.get(name)
@@ -290,7 +291,7 @@ class _Execution:
         with locks.state():
             if kind is not None:
                 self._leave()
-            locks.end(self, module=self._name)
+            locks.end(self)
 
 
 class _Endings:
@@ -308,7 +309,8 @@ class _Endings:
             def __setattr__(self, attribute: str, value: object) -> None:
                 if attribute == "_initializing" and not value:
                     endings.fire(self, plain)
-                super().__setattr__(attribute, value)
+                # Not super(): the class is the plain one again.
+                plain.__setattr__(self, attribute, value)
 
         spec.__class__ = Ending
 
@@ -331,7 +333,7 @@ class _Endings:
                 for trigger in rest:
                     trigger.executed(module)
         finally:
-            locks.end(work, module=name)
+            locks.end(work)
 
 
 def _fires_at_the_end(module: ModuleType, trigger: Trigger) -> bool:
@@ -358,14 +360,16 @@ def _fires_at_the_end(module: ModuleType, trigger: Trigger) -> bool:
 
 
 class _Repair:
-    """In a child whose parent's thread was inside a callback: the module's body is done, so the module is whole, but
-    the import system of the child would wait for that thread for ever."""
+    """In a child whose parent's other thread was importing a watched module: without help the child would wait for that
+    thread's module lock for ever. A fork waits for such an import, but the lock can be taken after it has looked, and a
+    thread that stands still is not waited for."""
 
     def after_fork(self, survivor: int) -> None:
-        for name, ident in list(bodies_done.items()):
+        for name, ident in {**locks.importing(), **bodies_done}.items():
             if ident == survivor:
                 continue
-            del bodies_done[name]
+            locks.forget_import(name)
+            done = bodies_done.pop(name, None) is not None
             _executing.pop(name, None)
             module = sys.modules.get(name)
             spec: Any = getattr(module, "__spec__", None)
@@ -374,8 +378,12 @@ class _Repair:
             endings: _Endings | None = getattr(type(spec), "_endings", None)
             if endings is not None:
                 endings.triggers = []
+            if not done:
+                del sys.modules[name]
+                events.record("fork", f"import of {name}", "starts anew in this child")
+                continue
+            # The body has run, so the module is whole: end its import, by binding it in its parent.
             spec._initializing = False
-            # The last thing that an import does: bind the module in its parent.
             parent, _, last = name.rpartition(".")
             if parent in sys.modules and not hasattr(sys.modules[parent], last):
                 setattr(sys.modules[parent], last, module)

@@ -7,6 +7,7 @@ import faulthandler
 import importlib
 import os
 import select
+import signal
 import sys
 import tempfile
 import threading
@@ -106,8 +107,9 @@ def in_child(function: Callable[[], object]) -> None:
     pid = os.fork()
     if pid == 0:
         os.dup2(writer, 2)
-        # A new timer: the parent's is a thread that the child does not have.
-        faulthandler.dump_traceback_later(DEADLINE / 2, exit=True, file=2)
+        # Not faulthandler's timer: it is a thread that the child does not have, and setting a new one waits for it.
+        faulthandler.register(signal.SIGALRM, file=2, chain=True)
+        signal.alarm(int(DEADLINE / 2))
         status = 1
         try:
             function()

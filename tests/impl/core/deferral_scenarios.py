@@ -1,0 +1,326 @@
+"""Stand-ins: what they record, what wakes them and what does not, what they become."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import importlib.util
+import inspect
+import pickle
+import sys
+import threading
+import types
+from collections.abc import Callable
+from typing import Any
+
+from core_support import DEADLINE, Gate, Runner, kinds, modules
+from torch_npu_lazy.core import events
+from torch_npu_lazy.core.deferral import Deferral
+from torch_npu_lazy.core.trigger import when_imported
+
+PKG = """
+import sys
+sys.log.append("body pkg")
+def setup(*args, **kwargs):
+    "Sets up."
+    sys.log.append(("setup", args, kwargs))
+    return 7
+class Thing:
+    value = 5
+"""
+OTHER = """
+import sys
+sys.log.append("body other")
+def patch(): sys.log.append("patch")
+def fragile():
+    if sys.fails: raise sys.fails.pop()
+    sys.log.append("fragile")
+"""
+
+
+class _Finder:
+    """What an overlay's own finder does: answers for named modules with deferred specs."""
+
+    def __init__(self, deferral: Deferral, names: dict[str, dict[str, Any]]) -> None:
+        self.deferral, self.names, self.busy = deferral, names, False
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        del path, target
+        if self.busy or name not in self.names:
+            return None
+        self.busy = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self.busy = False
+        assert spec is not None
+        return self.deferral.add(spec, **self.names[name])
+
+
+def _defer(**names: dict[str, Any]) -> Deferral:
+    sys.log, sys.fails = [], []  # type: ignore[attr-defined]
+    modules(pkg=PKG, pkg__sub="import sys\nfrom . import Thing\n", other=OTHER)
+    deferral = Deferral("the compiler")
+    names = names or {
+        "pkg": {"calls": ["setup"], "public": ["Thing"]},
+        "other": {"calls": ["patch", "fragile"]},
+    }
+    sys.meta_path.insert(0, _Finder(deferral, names))  # type: ignore[arg-type]
+    return deferral
+
+
+def _log() -> list[Any]:
+    return sys.log  # type: ignore[attr-defined]
+
+
+def calls_are_recorded_and_done_in_order() -> None:
+    deferral = _defer()
+    import other  # type: ignore[import-not-found]
+    import pkg  # type: ignore[import-not-found]
+    from pkg import setup  # type: ignore[import-not-found]
+
+    assert pkg.setup(1, a=2) is None
+    assert other.patch() is None
+    assert setup(3) is None
+    assert _log() == []
+    assert deferral.calls == ("pkg.setup", "other.patch", "pkg.setup")
+    deferral.wake()
+    assert _log()[:2] == ["body other", "body pkg"]
+    assert _log()[2:] == [("setup", (1,), {"a": 2}), "patch", ("setup", (3,), {})]
+    assert deferral.woken
+    assert setup(4) == 7
+    assert pkg.setup is not setup
+    assert deferral.calls == ("pkg.setup", "other.patch", "pkg.setup")
+    deferral.wake()
+    assert len(_log()) == 6
+
+
+def the_stand_in_becomes_the_module() -> None:
+    deferral = _defer()
+    import pkg  # type: ignore[import-not-found]
+
+    spec = pkg.__spec__
+    deferral.wake()
+    assert sys.modules["pkg"] is pkg
+    assert type(pkg) is types.ModuleType
+    assert pkg.setup.__globals__ is vars(pkg)
+    assert type(pkg.__loader__).__name__ == "SourceFileLoader"
+    assert pkg.__spec__.loader is pkg.__loader__
+    assert pkg.__spec__ is not spec
+    assert inspect.getsource(pkg) == PKG
+    assert not [name for name in vars(pkg) if "lazy" in name]
+
+
+def bound_names_forward() -> None:
+    deferral = _defer()
+    from pkg import setup  # type: ignore[import-not-found]
+
+    assert setup.__name__ == "setup"
+    assert not hasattr(setup, "__globals__")
+    assert not hasattr(setup, "__wrapped__")
+    assert not hasattr(setup, "nonsense")
+    deferral.wake()
+    assert setup.__wrapped__ is sys.modules["pkg"].setup
+    assert inspect.unwrap(setup) is sys.modules["pkg"].setup
+    assert setup.__globals__ is vars(sys.modules["pkg"])
+
+
+def no_scan_wakes_it_or_fails_otherwise() -> None:
+    deferral = _defer()
+    import pkg  # type: ignore[import-not-found]
+    from pkg import setup  # type: ignore[import-not-found]
+
+    names = ["__spec__", "__path__", "__file__", "__name__", "__wrapped__", "__all__", "__getattr__", "__class__", "x"]
+    for module in list(sys.modules.values()):
+        for name in names:
+            getattr(module, name, None)
+            hasattr(setup, name)
+    assert pkg.__file__.endswith("pkg/__init__.py")
+    assert pkg.__path__ == [pkg.__file__.removesuffix("/__init__.py")]
+    assert pkg.__spec__.origin == pkg.__file__
+    assert pkg.__package__ == "pkg"
+    assert {"setup", "Thing", "__name__"} <= set(dir(pkg))
+    inspect.getmodule(inspect.currentframe())
+    inspect.stack()
+    inspect.ismodule(pkg)
+    inspect.getfile(pkg)
+    inspect.getsource(pkg)
+    inspect.getdoc(pkg)
+    inspect.signature(setup)
+    repr(pkg), str(setup), hash(pkg), bool(pkg)
+    assert importlib.util.find_spec("pkg") is pkg.__spec__
+    assert importlib.util.find_spec("pkg.sub") is not None
+    assert copy.copy(pkg) is pkg
+    assert copy.deepcopy(pkg) is pkg
+    assert pickle.loads(pickle.dumps(pkg)) is pkg
+    assert pickle.loads(pickle.dumps(setup)) is setup
+    assert copy.copy(setup) is setup
+    assert importlib.reload(pkg) is pkg
+    assert pkg.__spec__.loader.is_package("pkg")
+    try:
+        pkg.nonsense  # noqa: B018
+    except AttributeError as error:
+        assert str(error) == "module 'pkg' has no attribute 'nonsense'; it is deferred until the compiler wakes"
+        assert (error.name, error.obj) == ("nonsense", pkg)
+    else:
+        raise AssertionError("found")
+    assert _log() == []
+    assert not deferral.woken
+
+
+def a_public_name_wakes_it() -> None:
+    _defer()
+    from pkg import Thing  # type: ignore[import-not-found]
+
+    assert Thing.value == 5
+    assert sys.modules["pkg"].Thing is Thing
+    assert "body pkg" in _log()
+
+
+def a_submodule_wakes_it() -> None:
+    for route in ("import pkg.sub", "from pkg import sub", "import importlib; importlib.import_module('pkg.sub')"):
+        for name in ("pkg", "pkg.sub"):
+            sys.modules.pop(name, None)
+        deferral = _defer()
+        exec(route)
+        assert deferral.woken
+        assert sys.modules["pkg.sub"].Thing is sys.modules["pkg"].Thing
+        assert sys.modules["pkg"].sub is sys.modules["pkg.sub"]
+        sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, _Finder)]
+
+
+def a_body_that_fails_leaves_a_stand_in() -> None:
+    deferral = _defer(pkg={"calls": ["setup"], "public": ["Thing"]})
+    modules(pkg=PKG + "if sys.fails: raise sys.fails.pop()\n")
+    import pkg  # type: ignore[import-not-found]
+
+    pkg.setup(1)
+    sys.fails.append(OSError("no disk"))  # type: ignore[attr-defined]
+    try:
+        pkg.Thing  # noqa: B018
+    except AttributeError as error:
+        assert isinstance(error.__cause__, OSError)
+        assert "OSError: no disk" in str(error)
+    else:
+        raise AssertionError("found")
+    sys.fails.append(ImportError("none"))  # type: ignore[attr-defined]
+    assert getattr(pkg, "Thing", None) is None
+    assert pkg.setup(2) is None
+    assert deferral.calls == ("pkg.setup", "pkg.setup")
+    sys.fails.append(ImportError("direct"))  # type: ignore[attr-defined]
+    try:
+        deferral.wake()
+    except ImportError as error:
+        assert error.args == ("direct",)
+    else:
+        raise AssertionError("swallowed")
+    assert pkg.Thing.value == 5
+    assert _log().count("body pkg") == 4
+    assert [entry[1] for entry in _log() if entry[0] == "setup"] == [(1,), (2,)]
+
+
+def a_failing_call_is_done_again_and_the_rest_waits() -> None:
+    deferral = _defer()
+    import other  # type: ignore[import-not-found]
+
+    other.patch()
+    other.fragile()
+    other.patch()
+    sys.fails.append(ValueError("once"))  # type: ignore[attr-defined]
+    try:
+        deferral.wake()
+    except ValueError:
+        assert _log() == ["body other", "patch"]
+    else:
+        raise AssertionError("swallowed")
+    assert not deferral.woken
+    deferral.wake()
+    assert _log() == ["body other", "patch", "fragile", "patch"]
+
+
+def a_body_may_call_its_neighbours() -> None:
+    deferral = _defer(pkg={"calls": ["setup"]}, other={"calls": ["patch"]})
+    modules(pkg="import sys, other\nother.patch()\ndef setup(): other.patch()\n")
+    for order in ("pkg", "other"):
+        __import__(order)
+    sys.modules["pkg"].setup()
+    deferral.wake()
+    assert _log() == ["body other", "patch", "patch"]
+
+
+def a_trigger_wakes_it_before_the_import_returns() -> None:
+    deferral = _defer()
+    modules(compiler="value = 1\n")
+    trigger = when_imported("compiler", lambda _: deferral.wake())
+    import pkg  # type: ignore[import-not-found]
+
+    pkg.setup()
+    __import__("compiler")
+    assert deferral.woken
+    assert trigger.settled
+    assert pkg.Thing.value == 5
+
+
+def two_threads_wake_it_once() -> None:
+    gate, runner = Gate(), Runner()
+    deferral = _defer(pkg={"calls": ["setup"], "public": ["Thing"]})
+    sys.gate = gate  # type: ignore[attr-defined]
+    modules(pkg="import sys\nsys.gate.stop_here()\n" + PKG)
+    import pkg  # type: ignore[import-not-found]
+
+    pkg.setup()
+    runner.start(deferral.wake)
+    gate.reached()
+    values: list[int] = []
+    second = runner.start(lambda: (deferral.wake(), values.append(pkg.Thing.value)))
+    gate.open()
+    runner.join()
+    assert second.ident
+    assert values == [5]
+    assert _log() == ["body pkg", ("setup", (), {})]
+
+
+def no_call_is_lost_or_doubled_while_it_wakes() -> None:
+    deferral = _defer()
+    from pkg import setup  # type: ignore[import-not-found]
+
+    start, runner = threading.Barrier(4), Runner()
+
+    def caller(label: int) -> None:
+        start.wait(DEADLINE)
+        for index in range(60):
+            setup(label, index)
+
+    def waker() -> None:
+        start.wait(DEADLINE)
+        deferral.wake()
+
+    for label in range(3):
+        runner.start(caller, label)
+    runner.start(waker)
+    runner.join()
+    done = [entry[1] for entry in _log() if entry[0] == "setup"]
+    assert sorted(done) == [(label, index) for label in range(3) for index in range(60)]
+    for label in range(3):
+        assert [index for one, index in done if one == label] == list(range(60))
+
+
+def the_record_tells_who_caused_what() -> None:
+    deferral = _defer()
+    import pkg  # type: ignore[import-not-found]
+
+    pkg.setup()
+    program: Callable[..., Any] = compile("\n\nwake()\n", "user.py", "exec")  # type: ignore[assignment]
+    exec(program, {"wake": deferral.wake, "__name__": "user"})  # type: ignore[arg-type]
+    by_kind = {event.kind: event for event in events.so_far() if "wake the compiler" in event.subject}
+    assert by_kind["run"].cause == "user:3"
+    assert by_kind["done"].seconds is not None
+    assert "defer" in kinds("pkg.setup()")
+    assert any("wake the compiler" in line and "(by user:3)" in line for line in events.explain())
+
+
+def the_record_is_bounded() -> None:
+    for _ in range(events.LIMIT + 5):
+        events.record("test", "again")
+    assert len(events.so_far()) == events.LIMIT
+    assert events.explain()[-1] == "5 later events were not kept"
