@@ -34,11 +34,11 @@ if shutil.which("pyenv"):
 
 @nox.session(python=PYTHONS, tags=["compat"])
 def judge(session: nox.Session) -> None:
-    """The tests of the harness and the report under one Python."""
+    """The tests of the harness, the report and the mechanisms of lazy initialisation under one Python."""
     session.install("--quiet", "--editable", ".")
     # A browser shows a page alike whichever Python wrote it, and takes its time.
     without = "--ignore=tests/report/test_page.py"
-    session.run("pytest", "tests/harness", "tests/report", without, "-n", "auto", "-q", *session.posargs)
+    session.run("pytest", "tests/harness", "tests/report", "tests/impl", without, "-n", "auto", "-q", *session.posargs)
 
 
 @nox.session(tags=["compat"])

@@ -3,6 +3,7 @@ found out from installed metadata and file positions; torch is never imported he
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import json
 import subprocess
@@ -62,6 +63,18 @@ class Installed:
             for location in spec.submodule_search_locations or ()
         )
 
+    def defines(self, module: str, name: str) -> bool:
+        """Whether a top-level module binds a name, by its source. Imports nothing."""
+        spec = PathFinder.find_spec(module, list(self.search))
+        if spec is None or not spec.has_location or not str(spec.origin).endswith(".py"):
+            return False
+        for node in ast.parse(Path(str(spec.origin)).read_bytes()).body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
+                return True
+            if isinstance(node, ast.ImportFrom) and name in (alias.asname or alias.name for alias in node.names):
+                return True
+        return False
+
 
 def find(name: str, path: Path | None = None) -> Installed:
     """Look a subject up. `path` is a directory searched before all others (--subject-path). Raises Unavailable."""
@@ -98,6 +111,11 @@ def find(name: str, path: Path | None = None) -> Installed:
     if subject.preamble is not None and not installed.has(subject.preamble):
         raise Unavailable(
             f"subject {name!r} needs the module {subject.preamble}, which is not installed; {subject.remedy}"
+        )
+    if subject.preamble is not None and not installed.defines(subject.preamble, "enable"):
+        raise Unavailable(
+            f"subject {name!r} is not usable yet: the installed {subject.preamble} holds mechanisms only and has no "
+            "enable(); judge the wheel alone with --subject stock"
         )
     return installed
 

@@ -81,6 +81,9 @@ def test_the_reference_needs_its_module(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(subjects.Unavailable, match=r"needs the module torch_npu_lazy, which is not installed; install"):
         subjects.find("reference", place)
     (place / "torch_npu_lazy.py").write_text("")
+    with pytest.raises(subjects.Unavailable, match=r"is not usable yet: .* no enable\(\); judge the wheel alone"):
+        subjects.find("reference", place)
+    (place / "torch_npu_lazy.py").write_text("def enable(): ...\n")
     assert subjects.find("reference", place).subject.preamble == "torch_npu_lazy"
 
 

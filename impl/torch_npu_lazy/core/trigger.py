@@ -310,7 +310,7 @@ class _Endings:
                 if attribute == "_initializing" and not value:
                     endings.fire(self, plain)
                 # Not super(): the class is the plain one again.
-                plain.__setattr__(self, attribute, value)
+                plain.__setattr__(self, attribute, value)  # type: ignore[call-arg]
 
         spec.__class__ = Ending
 

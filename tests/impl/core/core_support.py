@@ -1,4 +1,4 @@
-"""What the scenarios share: gates that force an interleaving, threads with a deadline, packages on disk, forked children.
+"""What the scenarios share: gates that force an interleaving, threads with a deadline, packages on disk, children.
 Nothing sleeps; every wait has a deadline, and behind all of them stands the interpreter's own (see __main__ below)."""
 
 from __future__ import annotations

@@ -97,8 +97,7 @@ def calls_are_recorded_and_done_in_order() -> None:
 
 def the_stand_in_becomes_the_module() -> None:
     deferral = _defer()
-    import pkg  # type: ignore[import-not-found]
-
+    pkg: Any = importlib.import_module("pkg")
     spec = pkg.__spec__
     deferral.wake()
     assert sys.modules["pkg"] is pkg
@@ -127,7 +126,7 @@ def bound_names_forward() -> None:
 
 def no_scan_wakes_it_or_fails_otherwise() -> None:
     deferral = _defer()
-    import pkg  # type: ignore[import-not-found]
+    pkg: Any = importlib.import_module("pkg")
     from pkg import setup  # type: ignore[import-not-found]
 
     names = ["__spec__", "__path__", "__file__", "__name__", "__wrapped__", "__all__", "__getattr__", "__class__", "x"]
@@ -147,7 +146,7 @@ def no_scan_wakes_it_or_fails_otherwise() -> None:
     inspect.getsource(pkg)
     inspect.getdoc(pkg)
     inspect.signature(setup)
-    repr(pkg), str(setup), hash(pkg), bool(pkg)
+    assert all((repr(pkg), str(setup), hash(pkg), bool(pkg)))
     assert importlib.util.find_spec("pkg") is pkg.__spec__
     assert importlib.util.find_spec("pkg.sub") is not None
     assert copy.copy(pkg) is pkg

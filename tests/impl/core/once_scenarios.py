@@ -21,9 +21,10 @@ def it_is_a_function_with_the_metadata_of_the_wrapped_one() -> None:
         """Set up."""
         return a + b
 
-    assert inspect.isfunction(setup)
-    assert (setup.__name__, setup.__doc__) == ("setup", "Set up.")
-    assert str(inspect.signature(setup)) == "(a: 'int', *, b: 'int' = 2) -> 'int'"
+    function: object = setup
+    assert inspect.isfunction(function)
+    assert (function.__name__, function.__doc__) == ("setup", "Set up.")
+    assert str(inspect.signature(function)) == "(a: 'int', *, b: 'int' = 2) -> 'int'"
     assert (setup.has_run, setup._is_running, setup._running_thread) == (False, False, None)
     assert setup(1, b=3) == 4
     assert setup(1) is None
@@ -153,7 +154,7 @@ def a_retry_runs_the_failed_step_and_the_later_ones_only() -> None:
             counts[name] += 1
 
         @run_once
-        def setup(steps: Steps = steps, step=step) -> None:  # noqa: ANN001
+        def setup(steps: Steps = steps, step=step) -> None:
             for name in "abc":
                 steps.run(name, step, name)
 

@@ -30,6 +30,10 @@ def _watch(name: str, **bodies: str) -> tuple[list[types.ModuleType], Trigger]:
     return calls, when_imported(name, calls.append)
 
 
+def _loader(module: types.ModuleType) -> Any:
+    return module.__spec__ and module.__spec__.loader
+
+
 def it_fires_once_before_the_import_returns_by_any_route() -> None:
     routes = {
         "a": "import a",
@@ -115,7 +119,7 @@ def the_loader_is_transparent_before_and_after() -> None:
     import pkg  # type: ignore[import-not-found]
 
     assert type(pkg.__loader__) is importlib.machinery.SourceFileLoader
-    assert pkg.__spec__.loader is pkg.__loader__
+    assert _loader(pkg) is pkg.__loader__
     assert type(pkg.__spec__) is importlib.machinery.ModuleSpec
     assert importlib.resources.files("pkg").joinpath("__init__.py").is_file()
     assert pkgutil.get_data("pkg", "__init__.py") == b"'''Doc.'''\nvalue = 1\n"
@@ -253,12 +257,12 @@ def ensure_raises_what_the_import_raises() -> None:
 def a_reload_applies_again() -> None:
     modules(m=BODY)
     first, later = [], []
-    when_imported("m", first.append, again=lambda module: later.append(module))
+    when_imported("m", first.append, again=later.append)
     import m  # type: ignore[import-not-found]
 
     assert importlib.reload(m) is m
     assert (first, later) == ([m], [m])
-    assert type(m.__loader__) is type(m.__spec__.loader) is importlib.machinery.SourceFileLoader
+    assert type(m.__loader__) is type(_loader(m)) is importlib.machinery.SourceFileLoader
     del sys.modules["m"]
     assert importlib.import_module("m") is not m
     assert len(first) == 1
@@ -513,7 +517,7 @@ def a_loader_older_than_exec_module_works() -> None:
     import m  # type: ignore[import-not-found]
 
     assert calls == [m]
-    assert m.__spec__.loader is old
+    assert _loader(m) is old
     assert m.__loader__ is old
 
 
