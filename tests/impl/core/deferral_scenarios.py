@@ -9,7 +9,6 @@ import inspect
 import pickle
 import sys
 import threading
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -101,7 +100,7 @@ def the_stand_in_becomes_the_module() -> None:
     spec = pkg.__spec__
     deferral.wake()
     assert sys.modules["pkg"] is pkg
-    assert type(pkg) is types.ModuleType
+    assert type(pkg).__name__ == "module"
     assert pkg.setup.__globals__ is vars(pkg)
     assert type(pkg.__loader__).__name__ == "SourceFileLoader"
     assert pkg.__spec__.loader is pkg.__loader__
