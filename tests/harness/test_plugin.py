@@ -328,7 +328,14 @@ def test_an_interruption_ends_the_case_and_what_it_started(
     os.mkfifo(fifo)
     honest.add("hang.py", HANG.format(fifo=str(fifo)))
     command = [sys.executable, "-m", "pytest", *honest.options, "cases/added", *workers]
-    running = subprocess.Popen(command, cwd=honest.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    running = subprocess.Popen(
+        command,
+        cwd=honest.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        # A shell starts what it puts in the background with Ctrl-C ignored, and a child inherits that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     case = psutil.Process(int(fifo.read_text()))  # blocks until the case is under way
     family = [case, *case.children()]
     assert len(family) == 2
