@@ -334,7 +334,7 @@ def test_an_interruption_ends_the_case_and_what_it_started(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         # A shell starts what it puts in the background with Ctrl-C ignored, and a child inherits that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - no thread here
     )
     case = psutil.Process(int(fifo.read_text()))  # blocks until the case is under way
     family = [case, *case.children()]
