@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import StringIO
 from itertools import groupby
 from typing import Any
@@ -108,27 +108,26 @@ def _rules(rules: list[dict[str, Any]]) -> Table:
     return grid
 
 
+def _points(points: list[dict[str, Any]], command: Callable[[dict[str, Any]], str]) -> Iterator[RenderableType]:
+    """What was found at the first of these points, each with the command that shows it."""
+    for point in points[:POINTS_SHOWN]:
+        yield _indented(f"{params(point)}: {outcome_label(point)}")
+        for line in _findings(point):
+            yield _indented(line, 6)
+        yield _Command(f"      $ {plain(command(point))}")
+    if len(points) > POINTS_SHOWN:
+        yield _indented(f"and {count(len(points) - POINTS_SHOWN, 'more point')}, see the report")
+
+
 def _account(rule: dict[str, Any]) -> Iterator[RenderableType]:
     """Why a rule has a verdict other than conforms."""
     yield Padding(Text.assemble((rule["id"], "bold"), "  ", plain(rule["title"])), (0, 0, 0, 2))
     urgent = [point for point in rule["points"] if point["outcome"] in BAD | {"harness-error"}]
-    for point in urgent[:POINTS_SHOWN]:
-        yield _indented(f"{params(point)}: {outcome_label(point)}")
-        for line in _findings(point):
-            yield _indented(line, 6)
-        yield _Command(f"      $ {plain(point['reproduce'])}")
-    if len(urgent) > POINTS_SHOWN:
-        yield _indented(f"and {count(len(urgent) - POINTS_SHOWN, 'more point')}, see the report")
+    yield from _points(urgent, lambda point: point["reproduce"])
     if urgent:
         return
     upstream = [point for point in rule["points"] if point["outcome"] == "upstream"]
-    for point in upstream[:POINTS_SHOWN]:
-        yield _indented(f"{params(point)}: {outcome_label(point)}")
-        for line in _findings(point):
-            yield _indented(line, 6)
-        yield _Command(f"      $ {plain(point['control']['reproduce'])}")
-    if len(upstream) > POINTS_SHOWN:
-        yield _indented(f"and {count(len(upstream) - POINTS_SHOWN, 'more point')}, see the report")
+    yield from _points(upstream, lambda point: point["control"]["reproduce"])
     for expected, points in expectations(rule):
         if rule["verdict"] == "stale" and points[0]["outcome"] != "xpass":
             continue  # what is known in a stale rule asks for nothing
