@@ -13,7 +13,6 @@ import acl
 import pytest
 from isolated import ROOT, on_simulator
 
-IPC = 0x40
 KEY_BYTES = 65  # what torch_npu passes
 ANYONE = 1
 MEBI = 1 << 20
@@ -94,7 +93,7 @@ class Actions:
         return [0, acl.read(start, 5).decode()]
 
     def event(self) -> list:
-        event = acl.event(IPC)
+        event = acl.event(acl.IPC)
         return [event, event_handle(event).hex()]
 
     def open_event(self, handle: str) -> int:
@@ -280,7 +279,7 @@ def test_a_stream_waits_for_an_event_of_another_process():
 def test_an_event_shared_while_its_recording_is_under_way_holds_the_other_process():
     acl.set_device()
     other = Other()
-    event, stream = acl.event(IPC), acl.stream()
+    event, stream = acl.event(acl.IPC), acl.stream()
     gate = acl.Gate(stream)
     acl.call("aclrtRecordEvent", event, stream)
     theirs = other.ask("open_event", event_handle(event).hex())
@@ -294,7 +293,7 @@ def test_an_event_shared_while_its_recording_is_under_way_holds_the_other_proces
 @on_simulator()
 def test_too_many_recordings_of_a_shared_event_under_way_are_refused_and_not_mixed_up():
     acl.set_device()
-    event, behind, ahead = acl.event(IPC), acl.stream(), acl.stream()
+    event, behind, ahead = acl.event(acl.IPC), acl.stream(), acl.stream()
     event_handle(event)
     gate = acl.Gate(behind)
     for _ in range(1000):  # of one stream: they are passed in order, whatever their number

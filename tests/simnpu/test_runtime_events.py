@@ -9,8 +9,6 @@ import acl
 import pytest
 from isolated import on_simulator
 
-IPC = 0x40
-
 
 @on_simulator()
 def test_a_stream_waits_for_an_event_of_another():
@@ -78,7 +76,7 @@ def test_a_wait_means_the_recording_before_it_not_a_later_one():
     acl.call("aclrtSynchronizeEvent", event)
 
 
-@pytest.mark.parametrize("flags", [acl.TIME_LINE, IPC])
+@pytest.mark.parametrize("flags", [acl.TIME_LINE, acl.IPC])
 @on_simulator()
 def test_a_wait_holds_however_often_other_streams_record_the_event_again(flags: int):
     # torch_npu takes the events of its copies from a pool: another thread records one as soon as the wait is queued.
