@@ -124,6 +124,8 @@ class Finder:
     def __init__(self) -> None:
         self.watched: dict[str, tuple[Trigger, ...]] = {}
         self.parents: dict[str, Callable[[], None]] = {}
+        self.rewrites: dict[str, Callable[[ModuleSpec], ModuleSpec]] = {}
+        """By module, what makes another spec of the one that the others gave."""
         self._asking: set[tuple[int, str]] = set()
 
     def seat(self) -> None:
@@ -141,7 +143,8 @@ class Finder:
         """The others' answer, for the watched names only."""
         triggers = self.watched.get(name, ())
         before = self.parents.get(name.rpartition(".")[0])
-        if not triggers and before is None:
+        rewrite = self.rewrites.get(name)
+        if not triggers and before is None and rewrite is None:
             return None
         asking = (get_ident(), name)
         if asking in self._asking:
@@ -153,6 +156,12 @@ class Finder:
         finally:
             self._asking.discard(asking)
         if spec is None or spec.loader is None or type(spec.loader) in (Loader, LegacyLoader):
+            return spec
+        if rewrite is not None:
+            spec = rewrite(spec)
+            # What is rewritten may have been told to watch this very module.
+            triggers = self.watched.get(name, ())
+        if not triggers and before is None:
             return spec
         kind = Loader if hasattr(spec.loader, "exec_module") else LegacyLoader
         spec.loader = kind(spec.loader, spec, triggers, before)  # type: ignore[assignment]

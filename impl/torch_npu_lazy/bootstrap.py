@@ -1,0 +1,178 @@
+"""Puts the overlay in place: finds out which release is installed, takes its table from `ports`, and answers for the
+modules named there, and for nothing else, when they are imported.
+
+Nothing of torch is imported here. The release is read from the packages' own version files when `torch_npu` is looked
+up, so neither installed metadata nor the order of sys.path at start-up matter.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from torch_npu_lazy.core import events
+from torch_npu_lazy.core.trigger import finder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+    from torch_npu_lazy.core.deferral import Deferral
+    from torch_npu_lazy.ports import Port
+
+PACKAGE = "torch_npu"
+
+port: Port | None = None
+"""The table in force, once torch_npu has been looked up."""
+
+refusal: str | None = None
+"""Why nothing is in force, in one line."""
+
+deferrals: dict[str, Deferral] = {}
+"""By name, those of the table in force."""
+
+
+def activate() -> None:
+    """Wait for the import of torch_npu. Says in one line on stderr if it is too late for that."""
+    if PACKAGE in sys.modules:
+        _refuse("torch_npu has been imported before; import torch_npu_lazy first, or enable it for the environment")
+        return
+    finder.rewrites[PACKAGE] = _begin
+    # Without the mutex of `locks`, which would import threading in every process of an enabled environment.
+    finder.seat()
+
+
+def _begin(spec: ModuleSpec) -> ModuleSpec:
+    """torch_npu is being looked up: choose the table."""
+    global port  # noqa: PLW0603
+    if port is None and refusal is None:
+        port = _choose(spec)
+        if port is not None:
+            _install(port)
+    return _amended(spec)
+
+
+def _choose(spec: ModuleSpec) -> Port | None:
+    from torch_npu_lazy import ports
+
+    torch_npu, torch = _version(spec.origin), _version(_origin("torch"))
+    if torch_npu is None or torch is None:
+        missing = "torch_npu" if torch_npu is None else "torch"
+        _refuse(f"the version of {missing} cannot be read from its version.py")
+        return None
+    found = ports.find(torch_npu, torch)
+    if found is None:
+        known = ", ".join(f"torch_npu {ours} with torch {theirs}" for ours, theirs in ports.SUPPORTED.items())
+        _refuse(f"torch_npu {torch_npu} with torch {torch} is not supported, and is left as it is; supported: {known}")
+        return None
+    events.record("port", f"torch_npu {torch_npu} with torch {torch}")
+    return found
+
+
+def _install(chosen: Port) -> None:
+    from torch_npu_lazy.core.deferral import Deferral
+    from torch_npu_lazy.core.trigger import when_imported
+
+    for name in chosen.amended:
+        finder.rewrites.setdefault(name, _amended)
+    for name, late in chosen.late.items():
+        if late.deferral not in deferrals:
+            waits_for = chosen.wakes.get(late.deferral)
+            deferrals[late.deferral] = Deferral(late.deferral, imports=[waits_for] if waits_for else [])
+        finder.rewrites[name] = _late
+    for name, waits_for in chosen.wakes.items():
+        if name in deferrals:
+            when_imported(waits_for, lambda _, wake=deferrals[name].wake: wake())
+
+
+def _amended(spec: ModuleSpec) -> ModuleSpec:
+    assert spec.loader is not None
+    if port is not None and spec.name in port.amended:
+        spec.loader = Amending(spec.loader, spec)  # type: ignore[assignment]
+    return spec
+
+
+def _late(spec: ModuleSpec) -> ModuleSpec:
+    assert port is not None
+    late = port.late[spec.name]
+    _amended(spec)
+    return deferrals[late.deferral].add(spec, calls=late.calls, public=late.public)
+
+
+class Amending:
+    """A loader that executes the wheel's body, then the overlay of the same path in the same namespace: what the
+    overlay defines replaces what has its name there, and all callers find it. Gone from the module once that is done.
+    """
+
+    def __init__(self, real: Any, spec: ModuleSpec) -> None:
+        self._real, self._spec = real, spec
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._real.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        for owner, attribute in ((self._spec, "loader"), (module.__spec__, "loader"), (module, "__loader__")):
+            if getattr(owner, attribute, None) is self:
+                setattr(owner, attribute, self._real)
+        self._real.exec_module(module)
+        amend(self._spec.name, vars(module), package=self._spec.submodule_search_locations is not None)
+
+
+def amend(name: str, namespace: dict[str, Any], *, package: bool) -> None:
+    """Execute the overlay of a module in a namespace."""
+    from importlib.machinery import SourceFileLoader
+
+    parts = name.split(".")[1:] + (["__init__"] if package else [])
+    path = os.path.join(os.path.dirname(__file__), "overlay", *parts) + ".py"  # noqa: PTH118, PTH120
+    # The loader keeps the compiled code in a .pyc, under a name that no import has.
+    code = SourceFileLoader(f"{__package__}.overlay.{'.'.join(parts)}", path).get_code(
+        f"{__package__}.overlay.{'.'.join(parts)}"
+    )
+    assert code is not None
+    exec(code, namespace)
+    events.record("amend", name)
+
+
+def _refuse(why: str) -> None:
+    global refusal  # noqa: PLW0603
+    refusal = why
+    events.record("refused", why)
+    print(f"torch_npu_lazy: {why}", file=sys.stderr)
+
+
+def _origin(package: str) -> str | None:
+    module = sys.modules.get(package)
+    if module is not None:
+        return getattr(module, "__file__", None)
+    from importlib.util import find_spec
+
+    spec = find_spec(package)
+    return spec.origin if spec is not None else None
+
+
+def _version(origin: str | None) -> str | None:
+    """The public version that a package's version.py states; its local part does not count."""
+    if origin is None:
+        return None
+    path = os.path.join(os.path.dirname(origin), "version.py")  # noqa: PTH118, PTH120
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            text = file.read()
+    except OSError:
+        return None
+    for line in text.splitlines():
+        name, _, value = line.partition("=")
+        if name.split(":")[0].strip() == "__version__" and value.strip()[:1] in ("'", '"'):
+            return value.strip()[1:].partition(value.strip()[0])[0].partition("+")[0]
+    return None
+
+
+def state() -> Mapping[str, object]:
+    """What is in force in this process."""
+    return {"port": None if port is None else port.torch_npu, "refusal": refusal}

@@ -1,0 +1,60 @@
+"""One table per release line: what of torch_npu is amended, deferred or watched. A new release is a new table here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Late:
+    """A module of the wheel that stays out until its deferral wakes.
+
+    deferral: modules with one name wake together; those that must load when a module of torch has been imported carry
+    that module's name in `Port.wakes`. calls: functions whose calls are recorded until then. public: names whose access
+    wakes. early: the module's overlay is executed at once, and once more after the wheel's body.
+    """
+
+    __slots__ = ("calls", "deferral", "early", "public")
+
+    def __init__(
+        self, deferral: str, *, calls: Iterable[str] = (), public: Iterable[str] = (), early: bool = False
+    ) -> None:
+        self.deferral, self.calls, self.public, self.early = deferral, tuple(calls), tuple(public), early
+
+
+class Port:
+    """A release line.
+
+    torch_npu, torch: the public versions that belong together. amended: modules after whose body the overlay of the
+    same path is executed in their namespace. late: see `Late`. wakes: deferral -> module of torch whose import wakes
+    it.
+    """
+
+    __slots__ = ("amended", "late", "torch", "torch_npu", "wakes")
+
+    def __init__(
+        self,
+        *,
+        torch_npu: str,
+        torch: str,
+        amended: Iterable[str],
+        late: Mapping[str, Late] | None = None,
+        wakes: Mapping[str, str] | None = None,
+    ) -> None:
+        self.torch_npu, self.torch = torch_npu, torch
+        self.amended, self.late, self.wakes = frozenset(amended), dict(late or {}), dict(wakes or {})
+
+
+SUPPORTED = {"2.13.0": "2.13.0"}
+"""torch_npu version -> the torch that belongs to it. The table is ports/v<version>.py, with underscores."""
+
+
+def find(torch_npu: str, torch: str) -> Port | None:
+    """The table for two public versions, or None."""
+    if SUPPORTED.get(torch_npu) != torch:
+        return None
+    port: Port = import_module(f"{__name__}.v{torch_npu.replace('.', '_')}").PORT
+    return port
