@@ -45,6 +45,15 @@ def activate() -> None:
     finder.seat()
 
 
+def look() -> None:
+    """Choose the table now, without importing anything of torch. For those who ask what is in force."""
+    from importlib.util import find_spec
+
+    # The lookup itself chooses.
+    if port is None and refusal is None and find_spec(PACKAGE) is None:
+        _refuse("torch_npu is not installed here", aloud=False)
+
+
 def _begin(spec: ModuleSpec) -> ModuleSpec:
     """torch_npu is being looked up: choose the table."""
     global port  # noqa: PLW0603
@@ -139,11 +148,12 @@ def amend(name: str, namespace: dict[str, Any], *, package: bool) -> None:
     events.record("amend", name)
 
 
-def _refuse(why: str) -> None:
+def _refuse(why: str, *, aloud: bool = True) -> None:
     global refusal  # noqa: PLW0603
     refusal = why
     events.record("refused", why)
-    print(f"torch_npu_lazy: {why}", file=sys.stderr)
+    if aloud:
+        print(f"torch_npu_lazy: {why}", file=sys.stderr)
 
 
 def _origin(package: str) -> str | None:
@@ -175,4 +185,7 @@ def _version(origin: str | None) -> str | None:
 
 def state() -> Mapping[str, object]:
     """What is in force in this process."""
-    return {"port": None if port is None else port.torch_npu, "refusal": refusal}
+    return {
+        "port": None if port is None else f"torch_npu {port.torch_npu} with torch {port.torch}",
+        "refusal": refusal,
+    }

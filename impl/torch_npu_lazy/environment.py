@@ -14,6 +14,16 @@ _LINE = (
 )
 
 
+class Unwritable(Exception):
+    """The environment cannot be changed; str() is one line with cause and remedy."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(
+            f"cannot change {error.filename}: {error.strerror}; do it as the user who owns this environment, or make a "
+            "virtual environment of your own"
+        )
+
+
 def path(directory: str | None = None) -> str:
     """Where the file is, or would be: in `directory`, by default this interpreter's site-packages."""
     if directory is None:
@@ -24,20 +34,25 @@ def path(directory: str | None = None) -> str:
 
 
 def enable(directory: str | None = None) -> str:
-    """Activate torch_npu_lazy in every process of the environment. Returns the file written. Raises OSError."""
+    """Activate torch_npu_lazy in every process of the environment. Returns the file written. Raises Unwritable."""
     file = path(directory)
-    with open(file, "w", encoding="utf-8") as out:  # noqa: PTH123
-        out.write(_LINE)
+    try:
+        with open(file, "w", encoding="utf-8") as out:  # noqa: PTH123
+            out.write(_LINE)
+    except OSError as error:
+        raise Unwritable(error) from error
     return file
 
 
 def disable(directory: str | None = None) -> str | None:
-    """Undo `enable`. Returns the file removed, or None if there was none. Raises OSError."""
+    """Undo `enable`. Returns the file removed, or None if there was none. Raises Unwritable."""
     file = path(directory)
     try:
         os.remove(file)  # noqa: PTH107
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise Unwritable(error) from error
     return file
 
 

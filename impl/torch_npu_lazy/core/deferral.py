@@ -92,7 +92,7 @@ class Deferral:
             finder.parents[spec.name] = self.wake
             with locks.state():
                 finder.seat()
-        events.record("defer", spec.name)
+        events.record("defer", f"{self.name}/body of {spec.name}")
         return module
 
     def called(self, module: str, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -102,7 +102,7 @@ class Deferral:
             # A body that is executed by the waking thread calls its neighbours for real as soon as they are.
             if not self.woken and (deferred or self._waking != get_ident()):
                 self._calls.append((module, function, args, kwargs))
-                events.record("defer", f"{module}.{function}()")
+                events.record("defer", f"{self.name}/call {len(self._calls)}, {module}.{function}")
                 return None
         return self.real(module, function)(*args, **kwargs)
 

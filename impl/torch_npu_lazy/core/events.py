@@ -12,7 +12,8 @@ from time import monotonic
 
 LIMIT = 2000
 
-_HERE = __file__.rpartition("/")[0]
+_HERE = __file__.rpartition("/")[0].rpartition("/")[0]
+_RUNNERS = frozenset(["runpy", "threading", "concurrent.futures.thread", "torch_npu_lazy.__main__"])
 _events: list[Event] = []
 _dropped = 0
 
@@ -22,13 +23,15 @@ class Event:
 
     kind: "defer", "run", "done", "failed", "skip", "wait", "fork", ...; subject: what it happened to; at: seconds of
     time.monotonic(); seconds: how long it took, or None; thread: its identifier; cause: "module:line" of the first
-    frame outside this package and the import system; detail: free text, for a failure the error's type and text.
+    frame outside this package and the import system; origin: the same of the outermost frame, which is the program's or
+    the thread's own; detail: free text, for a failure the error's type and text.
     """
 
-    __slots__ = ("at", "cause", "detail", "kind", "seconds", "subject", "thread")
+    __slots__ = ("at", "cause", "detail", "kind", "origin", "seconds", "subject", "thread")
 
-    def __init__(self, kind: str, subject: str, detail: str, seconds: float | None, cause: str) -> None:
-        self.kind, self.subject, self.detail, self.seconds, self.cause = kind, subject, detail, seconds, cause
+    def __init__(self, kind: str, subject: str, detail: str, seconds: float | None) -> None:
+        self.kind, self.subject, self.detail, self.seconds = kind, subject, detail, seconds
+        self.cause, self.origin = _callers()
         self.at, self.thread = monotonic(), get_ident()
 
     def __repr__(self) -> str:
@@ -43,7 +46,7 @@ def record(kind: str, subject: str, detail: str = "", *, seconds: float | None =
     if len(_events) >= LIMIT:
         _dropped += 1
         return
-    _events.append(Event(kind, subject, detail, seconds, _cause()))
+    _events.append(Event(kind, subject, detail, seconds))
 
 
 def failure(error: BaseException) -> str:
@@ -56,6 +59,11 @@ def so_far() -> tuple[Event, ...]:
     return tuple(_events)
 
 
+def dropped() -> int:
+    """How many events came after LIMIT."""
+    return _dropped
+
+
 def explain() -> list[str]:
     """The record as lines for a person; the time is milliseconds since the first event."""
     events = so_far()
@@ -65,12 +73,19 @@ def explain() -> list[str]:
     return lines
 
 
-def _cause() -> str:
-    frame = sys._getframe(1)
+def _callers() -> tuple[str, str]:
+    """The innermost and the outermost place that this comes from."""
+    innermost = outermost = "interpreter:0"
+    frame = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
         # The import system's own files are named "<frozen importlib...>".
-        if not code.co_filename.startswith(_HERE) and not code.co_filename.startswith("<frozen importlib"):
-            return f"{frame.f_globals.get('__name__', code.co_filename)}:{frame.f_lineno}"
+        if not code.co_filename.startswith((_HERE, "<frozen importlib")):
+            module = frame.f_globals.get("__name__", code.co_filename)
+            place = f"{module}:{frame.f_lineno}"
+            if innermost == "interpreter:0":
+                innermost = place
+            if module not in _RUNNERS and not code.co_filename.startswith("<frozen runpy"):
+                outermost = place
         frame = frame.f_back
-    return "interpreter:0"
+    return innermost, outermost

@@ -34,7 +34,7 @@ class Trigger:
     """One callback waiting for one module. Made by `when_imported`.
 
     fired: whether the callback has succeeded. error: what it last raised if it has not succeeded since, else None.
-    settled: fired, and nothing kept; then `ensure()` does nothing.
+    settled: fired, and nothing kept; then `ensure()` does nothing. subject: its name in the record.
     """
 
     def __init__(self, name: str, callback: Callback, again: Callback | None) -> None:
@@ -48,8 +48,9 @@ class Trigger:
         def fire(module: ModuleType) -> None:
             callback(module)
 
-        fire.__qualname__ = f"on import of {name}"
+        fire.__qualname__ = f"{getattr(callback, '__qualname__', '?')} on import of {name}"
         fire.__module__ = getattr(callback, "__module__", None) or "?"
+        self.subject = f"{fire.__module__}.{fire.__qualname__}"
         self._fire = make(fire)
 
     @property
@@ -89,7 +90,7 @@ class Trigger:
                 # Another thread that waited may have succeeded since.
                 if repeated or not self.fired:
                     self.error, self.settled, self._owed = error, False, repeated
-            events.record("kept", f"import of {self.name}", events.failure(error))
+            events.record("kept", self.subject, events.failure(error))
             return error
         with locks.state():
             if self.fired:
@@ -106,7 +107,7 @@ def when_imported(name: str, callback: Callback, *, again: Callback | None = Non
     callback runs when it ends. Raises nothing that the callback raises; see `Trigger.ensure`.
     """
     trigger = Trigger(name, callback, again)
-    events.record("defer", f"import of {name}")
+    events.record("defer", trigger.subject)
     with locks.state():
         locks.watched.add(name)
         finder.watched[name] = (*finder.watched.get(name, ()), trigger)

@@ -313,7 +313,7 @@ def the_record_tells_who_caused_what() -> None:
     by_kind = {event.kind: event for event in events.so_far() if "wake the compiler" in event.subject}
     assert by_kind["run"].cause == "user:3"
     assert by_kind["done"].seconds is not None
-    assert "defer" in kinds("pkg.setup()")
+    assert "defer" in kinds("call 1, pkg.setup")
     assert any("wake the compiler" in line and "(by user:3)" in line for line in events.explain())
 
 

@@ -1,0 +1,149 @@
+"""The command line: enable or disable for an environment, tell what is in force, explain what a program did."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+
+from torch_npu_lazy import environment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ABOUT = """\
+Lazy initialisation for torch_npu: compilers, FSDP, DTensor and the profiler load when they are first used.
+
+A program activates it by `import torch_npu_lazy` before torch; `enable` does so for every program of this environment.
+TORCH_NPU_LAZY=0 switches it off for one process and its children.
+"""
+
+_EXPLAIN = """\
+Runs a program as Python would and then tells what was deferred, what has run, when, for how long, who asked for it
+(module and line), and which errors are kept. Without a program: what `import torch, torch_npu` does.
+
+  python -m torch_npu_lazy explain
+  python -m torch_npu_lazy explain train.py --epochs 1
+  python -m torch_npu_lazy explain -m package.module
+  python -m torch_npu_lazy explain -c "import torch; torch.compile(lambda x: x, backend='eager')(torch.ones(1))"
+
+The explanation goes to stderr, or to --output; it is given however the program ends.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        return options.run(options)
+    except environment.Unwritable as error:
+        print(f"torch_npu_lazy: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m torch_npu_lazy", description=_ABOUT, formatter_class=raw)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    enable = commands.add_parser("enable", help="activate it in every Python process of this environment")
+    enable.set_defaults(run=_enable)
+    disable = commands.add_parser("disable", help="undo enable")
+    disable.set_defaults(run=_disable)
+    status = commands.add_parser("status", help="tell whether it is enabled, and for which release there is a table")
+    status.add_argument("--json", action="store_true", help="print the same as one JSON object")
+    status.set_defaults(run=_status)
+
+    explain = commands.add_parser(
+        "explain",
+        help="run a program and tell what was deferred and what ran",
+        description=_EXPLAIN,
+        formatter_class=raw,
+    )
+    explain.add_argument("--json", action="store_true", help="as JSON instead of text")
+    explain.add_argument("--output", metavar="FILE", help="write it there instead of to stderr")
+    # Each takes all that follows, as Python's own do.
+    explain.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module")
+    explain.add_argument("-c", dest="code", nargs=argparse.REMAINDER, metavar="CODE", help="run code")
+    explain.add_argument("script", nargs=argparse.REMAINDER, metavar="SCRIPT", help="run a file, with its arguments")
+    explain.set_defaults(run=_explain)
+    return parser
+
+
+def _enable(_: argparse.Namespace) -> int:
+    print(f"enabled for {sys.executable}: {environment.enable()}")
+    return 0
+
+
+def _disable(_: argparse.Namespace) -> int:
+    removed = environment.disable()
+    print(f"disabled: {removed} removed" if removed else f"was not enabled: there is no {environment.path()}")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    bootstrap = sys.modules.get("torch_npu_lazy.bootstrap")
+    if bootstrap is not None:
+        bootstrap.look()
+    found = environment.status()
+    if options.json:
+        print(json.dumps(found))
+        return 0
+    enabled = f"enabled by {found['file']}" if found["enabled"] else "not enabled; a program must import torch_npu_lazy"
+    print(f"environment  {found['python']}: {enabled}")
+    print(f"release      {found['refusal'] or found['port']}")
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from torch_npu_lazy import explanation
+
+    try:
+        return _run(options)
+    finally:
+        text = json.dumps(explanation.as_data()) + "\n" if options.json else explanation.as_text()
+        if options.output:
+            with open(options.output, "w", encoding="utf-8") as out:  # noqa: PTH123
+                out.write(text)
+        else:
+            sys.stdout.flush()
+            sys.stderr.write(text)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run the program in this process, as the interpreter would."""
+    import runpy
+
+    if options.code:
+        code, *rest = options.code
+        sys.argv = ["-c", *rest]
+        sys.path.insert(0, "")
+        exec(compile(code, "<string>", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})
+    elif options.module:
+        module, *rest = options.module
+        sys.argv = [module, *rest]
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    elif options.script:
+        script, *rest = options.script
+        if not os.path.exists(script):  # noqa: PTH110
+            print(
+                f"torch_npu_lazy: there is no file {script}; name a script, or use -m MODULE or -c CODE",
+                file=sys.stderr,
+            )
+            return 2
+        sys.argv = [script, *rest]
+        sys.path.insert(0, os.path.dirname(os.path.abspath(script)))  # noqa: PTH100, PTH120
+        runpy.run_path(script, run_name="__main__")
+    else:
+        import torch
+        import torch_npu
+
+        print(f"torch {torch.__version__}, torch_npu {torch_npu.__version__} imported", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

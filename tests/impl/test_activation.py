@@ -1,0 +1,222 @@
+"""What importing torch_npu_lazy does, and leaves alone, by what is installed beside it; and the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from torch_npu_lazy import environment
+
+IMPL = Path(__file__).parents[2] / "impl"
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory with packages torch and torch_npu that are nothing but their versions."""
+    for package, version in (("torch", "2.13.0+cpu"), ("torch_npu", "2.13.0")):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text(f"from {package}.version import __version__\n")
+        (tmp_path / package / "version.py").write_text(f"from typing import Optional\n__version__ = {version!r}\n")
+    return tmp_path
+
+
+@pytest.fixture
+def run(place: Path) -> Run:
+    def run(*arguments: str, lazy: str | None = None) -> subprocess.CompletedProcess[str]:
+        variables = {"PYTHONPATH": f"{place}{os.pathsep}{IMPL}", "PATH": os.environ["PATH"]}
+        if lazy is not None:
+            variables["TORCH_NPU_LAZY"] = lazy
+        # -S: whatever is installed here must not be found, nor an enabled environment be in force.
+        command = [sys.executable, "-S", "-s", *arguments]
+        return subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=60)
+
+    return run
+
+
+def _state(run: Run, program: str, **more: str) -> tuple[dict[str, object], str]:
+    ended = run("-c", f"{program}\nimport json\nprint(json.dumps(torch_npu_lazy.status()))", **more)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout), ended.stderr
+
+
+def test_the_table_is_chosen_by_the_packages_own_files(run: Run) -> None:
+    state, said = _state(run, "import torch_npu_lazy, torch_npu")
+    assert state["port"] == "torch_npu 2.13.0 with torch 2.13.0"
+    assert (state["refusal"], said) == (None, "")
+
+
+def test_nothing_is_chosen_before_torch_npu_is_looked_up(run: Run) -> None:
+    state, _ = _state(run, "import torch_npu_lazy, torch")
+    assert (state["port"], state["refusal"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "line"),
+    [
+        (
+            "torch_npu",
+            "2.99.0",
+            "torch_npu 2.99.0 with torch 2.13.0 is not supported, and is left as it is; supported: ",
+        ),
+        (
+            "torch",
+            "2.12.1+cpu",
+            "torch_npu 2.13.0 with torch 2.12.1 is not supported, and is left as it is; supported: ",
+        ),
+        ("torch_npu", None, "the version of torch_npu cannot be read from its version.py"),
+        ("torch", None, "the version of torch cannot be read from its version.py"),
+    ],
+)
+def test_another_pair_is_refused_in_one_line(
+    run: Run, place: Path, package: str, version: str | None, line: str
+) -> None:
+    (place / package / "version.py").write_text(f"__version__ = {version!r}\n")
+    state, said = _state(
+        run,
+        "import torch_npu_lazy, torch_npu, sys\n"
+        "assert not [name for name in sys.modules if name.startswith('torch_npu_lazy.overlay')]\n"
+        "assert type(torch_npu.__loader__).__name__ == 'SourceFileLoader'",
+    )
+    assert state["port"] is None
+    assert said.startswith(f"torch_npu_lazy: {line}")
+    assert said.count("\n") == 1
+    assert str(state["refusal"]) in said
+
+
+def test_too_late_is_said_in_one_line(run: Run) -> None:
+    state, said = _state(run, "import torch_npu, torch_npu_lazy")
+    assert state["port"] is None
+    assert said == (
+        "torch_npu_lazy: torch_npu has been imported before; import torch_npu_lazy first, or enable it for the "
+        "environment\n"
+    )
+
+
+def test_the_switch_leaves_everything_alone(run: Run) -> None:
+    state, said = _state(
+        run,
+        "import sys\npath = list(sys.meta_path)\nimport torch_npu_lazy, torch_npu\nassert sys.meta_path == path",
+        lazy="0",
+    )
+    assert (state["port"], said) == (None, "")
+    assert state["refusal"] == "switched off by TORCH_NPU_LAZY=0"
+
+
+def test_activation_loads_little_and_nothing_of_torch(run: Run) -> None:
+    ended = run(
+        "-c",
+        "import sys, os\nbefore = set(sys.modules)\nimport torch_npu_lazy\n"
+        "print(sorted(name for name in set(sys.modules) - before if not name.startswith('torch_npu_lazy')))",
+    )
+    assert ended.stdout == "['__future__']\n", ended.stderr
+
+
+def test_enabling_is_one_file_that_python_reads_at_every_start(run: Run, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    program = f"import site, sys\nsite.addsitedir({str(site)!r})\nprint('torch_npu_lazy' in sys.modules)"
+    assert run("-c", program).stdout == "False\n"
+    assert environment.enable(str(site)) == str(site / "torch_npu_lazy.pth")
+    assert environment.status(str(site))["enabled"] is True
+    assert run("-c", program).stdout == "True\n"
+    assert environment.disable(str(site)) == str(site / "torch_npu_lazy.pth")
+    assert environment.status(str(site))["enabled"] is False
+    assert list(site.iterdir()) == []
+    assert environment.disable(str(site)) is None
+
+
+def test_an_enabled_environment_survives_the_packages_removal(tmp_path: Path) -> None:
+    environment.enable(str(tmp_path))
+    program = f"import site\nsite.addsitedir({str(tmp_path)!r})"
+    command = [sys.executable, "-S", "-s", "-I", "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_an_environment_that_cannot_be_changed_is_named_with_a_remedy(tmp_path: Path) -> None:
+    with pytest.raises(environment.Unwritable, match=r"cannot change .*/missing/torch_npu_lazy\.pth: No such file"):
+        environment.enable(str(tmp_path / "missing"))
+    (tmp_path / "torch_npu_lazy.pth").mkdir()
+    with pytest.raises(
+        environment.Unwritable, match=r"torch_npu_lazy\.pth: Is a directory; do it as the user who owns"
+    ):
+        environment.disable(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("lazy", "release"),
+    [(None, "torch_npu 2.13.0 with torch 2.13.0"), ("0", "switched off by TORCH_NPU_LAZY=0")],
+)
+def test_the_command_line_tells_the_status(run: Run, lazy: str | None, release: str) -> None:
+    ended = run("-m", "torch_npu_lazy", "status", lazy=lazy)
+    assert ended.returncode == 0, ended.stderr
+    environment_line, release_line = ended.stdout.splitlines()
+    assert "not enabled; a program must import torch_npu_lazy" in environment_line
+    assert release_line == f"release      {release}"
+
+
+def test_the_command_line_asks_for_a_command(run: Run) -> None:
+    ended = run("-m", "torch_npu_lazy")
+    assert ended.returncode == 2
+    assert "COMMAND" in ended.stderr
+
+
+PROGRAM = """\
+import sys
+from torch_npu_lazy.core.trigger import when_imported
+def set_up(module):
+    if "fail" in sys.argv:
+        raise RuntimeError("no toolchain")
+when_imported("colorsys", set_up)
+when_imported("chunk", set_up)
+import colorsys
+print(__name__, sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("form", ["file", "code", "module"])
+def test_explain_runs_a_program_as_python_does_and_tells_what_ran(run: Run, place: Path, form: str) -> None:
+    (place / "program.py").write_text(PROGRAM)
+    start = {"file": [str(place / "program.py")], "code": ["-c", PROGRAM], "module": ["-m", "program"]}[form]
+    ended = run("-m", "torch_npu_lazy", "explain", "--json", *start, "--epochs", "1")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == "__main__ ['--epochs', '1']\n"
+    told = json.loads(ended.stderr)
+    (one,) = told["ran"]
+    assert (one["what"], one["result"]) == ("__main__.set_up on import of colorsys", "done")
+    assert (one["by"], one["from"]) == ("__main__:8", "__main__:8")
+    assert one["took"] >= 0
+    assert [entry["what"] for entry in told["deferred"]] == ["__main__.set_up on import of chunk"]
+    assert told["kept"] == []
+
+
+def test_explain_tells_kept_errors_and_who_caused_them(run: Run, place: Path) -> None:
+    (place / "program.py").write_text(PROGRAM)
+    ended = run("-m", "torch_npu_lazy", "explain", str(place / "program.py"), "fail")
+    assert ended.returncode == 0
+    has_run, _, rest = ended.stderr.partition("Still deferred")
+    assert "FAILED: RuntimeError: no toolchain" in has_run
+    _, _, kept = rest.partition("Kept errors")
+    assert "__main__.set_up on import of colorsys: RuntimeError: no toolchain   by __main__:8" in kept
+
+
+def test_explain_tells_also_when_the_program_fails(run: Run, tmp_path: Path) -> None:
+    told = tmp_path / "told.txt"
+    program = f"{PROGRAM}\nraise SystemExit(3)"
+    ended = run("-m", "torch_npu_lazy", "explain", "--output", str(told), "-c", program)
+    assert ended.returncode == 3
+    assert ended.stderr == ""
+    assert "set_up on import of colorsys" in told.read_text().partition("Still deferred")[0]
+
+
+def test_explain_names_a_missing_file(run: Run) -> None:
+    ended = run("-m", "torch_npu_lazy", "explain", "nonesuch.py")
+    assert ended.returncode == 2
+    assert "no file nonesuch.py; name a script, or use -m MODULE or -c CODE" in ended.stderr
