@@ -43,8 +43,9 @@ lint: setup ## ruff and pyright
 compat: $(READY) ## the judge under Python 3.10-3.13 and pytest 9.0-9.2, with and without pytest-forked and pytest-timeout
 	$(BIN)/python -m nox --tags compat
 
-bench: setup ## measure: what the harness and the simulator cost
+bench: setup ## measure: what the harness, the reference implementation and the simulator cost
 	$(BIN)/python bench/suite_cost.py
+	$(BIN)/python bench/lazy_calls.py
 	$(BIN)/python bench/op_cost.py $(ARGS)
 
 opcoverage: setup ## run PyTorch's operator database on the simulator against the CPU; writes docs/opcoverage.md

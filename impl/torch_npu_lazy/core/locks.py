@@ -19,7 +19,7 @@ import _frozen_importlib
 import os
 import sys
 import time
-from _thread import allocate_lock, get_ident
+from _thread import RLock, allocate_lock, get_ident
 
 from torch_npu_lazy.core import events
 
@@ -117,35 +117,51 @@ class Hold:
 
 
 class ScopeLock:
-    """A re-entrant lock that is free in a forked child unless the forking thread held it. A fork does not wait for
-    it."""
+    """A re-entrant lock that is free in a forked child unless the forking thread held it. A fork does not wait for it.
+
+    It is entered for every compiled call, so a lock of the interpreter's own does the work where nobody waits; only
+    waiting goes through the table. `owner` may therefore lag behind the lock by an instant: who waits looks again.
+    """
 
     def __init__(self, name: str) -> None:
+        self._lock = RLock()
         self._hold = Hold(name)
-        self._depth = 0
+        self._depth = self._waiters = 0
+        # Entering does not go through the table, whose first use is what has forks seen to.
+        state()
         at_fork(self)
 
     def __enter__(self) -> ScopeLock:
         """Raises WouldDeadlock if the owner waits for this thread."""
-        me = get_ident()
-        with state():
-            while self._hold.owner not in (None, me):
-                if not self._hold.wait():
-                    events.record("deadlock avoided", self._hold.name)
-                    raise WouldDeadlock(
-                        f"{self._hold.name} is held by thread {self._hold.owner}, which waits for this thread, most "
-                        "likely for a module that is being imported here; do not enter it from the body of a module"
-                    )
-            if self._depth == 0:
-                self._hold.take(self)
-            self._depth += 1
+        if not self._lock.acquire(False):
+            self._wait()
+        self._depth += 1
+        self._hold.owner = get_ident()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def _wait(self) -> None:
         with state():
-            self._depth -= 1
-            if self._depth == 0:
-                self._hold.give(self)
+            self._waiters += 1
+            try:
+                while not self._lock.acquire(False):
+                    if not self._hold.wait():
+                        events.record("deadlock avoided", self._hold.name)
+                        raise WouldDeadlock(
+                            f"{self._hold.name} is held by thread {self._hold.owner}, which waits for this thread, "
+                            "most likely for a module that is being imported here; do not enter it from the body of a "
+                            "module"
+                        )
+            finally:
+                self._waiters -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._hold.owner = None
+        self._lock.release()
+        if self._waiters:
+            with state():
+                state().notify_all()
 
     @property
     def owner(self) -> int | None:
@@ -153,8 +169,10 @@ class ScopeLock:
         return self._hold.owner
 
     def after_fork(self, survivor: int) -> None:
+        self._waiters = 0
         if self._hold.owner != survivor:
-            self._hold.owner, self._hold.token, self._depth = None, None, 0
+            self._lock = RLock()
+            self._hold.owner, self._depth = None, 0
 
 
 def begin(work: object, name: str) -> None:

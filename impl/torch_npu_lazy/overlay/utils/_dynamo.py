@@ -157,7 +157,8 @@ class _NpuBackendScope:
         try:
             self._old_env = os.environ.get(VARIABLE)
             try:
-                os.environ[VARIABLE] = self.backend
+                if self._old_env != self.backend:
+                    os.environ[VARIABLE] = self.backend
                 this.register_inductor_npu()
                 _lazy_inductor_setup()
                 if self.backend == "ascendc":
@@ -182,7 +183,7 @@ class _NpuBackendScope:
     def _restore_backend_env(self) -> None:
         if self._old_env is None:
             os.environ.pop(VARIABLE, None)
-        else:
+        elif os.environ.get(VARIABLE) != self._old_env:
             os.environ[VARIABLE] = self._old_env
 
 
