@@ -30,6 +30,9 @@ FIXED = {
     "PYTHONFAULTHANDLER": "1",
     # A case imports torch and torch_npu in the order that it judges, and turns this on where it judges autoload.
     "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+    # NPU Inductor starts a pool of compile workers when it is loaded, each of which imports torch. A case that judges
+    # that turns it on.
+    "TORCH_WARM_POOL": "0",
 }
 
 PRIVATE = {

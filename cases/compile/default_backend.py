@@ -14,10 +14,6 @@ kernel compiler.
 # releases = ">=2.13"
 # ///
 
-import os
-
-os.environ["TORCH_WARM_POOL"] = "0"  # no kernels are compiled here, so no workers for that
-
 import torch
 import torch_npu.utils._dynamo as npu_dynamo
 from harness import probe

@@ -14,15 +14,11 @@ the package to install.
 # ///
 
 import importlib.util
-import os
 
 from harness import probe
 
 if importlib.util.find_spec("triton") is not None:
     probe.unsupported("triton is installed here")
-
-# No kernel is compiled for the NPU, so no pool of workers for it.
-os.environ.update(TORCH_WARM_POOL="0", TORCHINDUCTOR_COMPILE_THREADS="1")
 
 import torch
 import torch_npu

@@ -14,6 +14,9 @@ keys come only with the first compile, that assignment fails, or, worse, the fir
 # ///
 
 import importlib
+import os
+
+os.environ["TORCH_WARM_POOL"] = "1"  # as outside of this suite: starting the workers is part of this import
 
 import torch
 import torch_npu

@@ -13,10 +13,6 @@ an encoder twice and a decoder on both results must see all of them right, at wa
 # releases = ">=2.7.1"
 # ///
 
-import os
-
-os.environ["TORCH_WARM_POOL"] = "0"  # no kernels are compiled here, so no workers for that
-
 import torch
 import torch_npu
 from harness import probe

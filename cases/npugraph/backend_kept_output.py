@@ -14,10 +14,6 @@ for CUDA. The outputs of the current step, and clones of old ones, stay right.
 # releases = ">=2.7.1"
 # ///
 
-import os
-
-os.environ["TORCH_WARM_POOL"] = "0"  # no kernels are compiled here, so no workers for that
-
 import torch
 import torch_npu
 from harness import probe

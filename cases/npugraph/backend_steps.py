@@ -17,9 +17,7 @@ against the CPU, and what the device was asked to do.
 # ///
 
 import copy
-import os
 
-os.environ["TORCH_WARM_POOL"] = "0"  # no kernels are compiled here, so no workers for that
 
 import torch
 import torch_npu

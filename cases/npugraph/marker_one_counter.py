@@ -15,9 +15,7 @@ overwrite outputs in use. A reset of the compiler starts a new count; the functi
 # ///
 
 import inspect
-import os
 
-os.environ["TORCH_WARM_POOL"] = "0"  # no kernels are compiled here, so no workers for that
 
 import torch
 import torch_npu.utils._dynamo as npu_dynamo

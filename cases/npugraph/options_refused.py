@@ -14,10 +14,6 @@ that he has chosen the wrong backend; refused only in some import orders, a prog
 # releases = ">=2.7.1"
 # ///
 
-import os
-
-os.environ["TORCH_WARM_POOL"] = "0"  # no kernels are compiled here, so no workers for that
-
 import torch
 import torch_npu
 from harness import probe

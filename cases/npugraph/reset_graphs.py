@@ -14,9 +14,7 @@ was left half alive would refuse the next capture.
 # ///
 
 import gc
-import os
 
-os.environ["TORCH_WARM_POOL"] = "0"  # no kernels are compiled here, so no workers for that
 
 import torch
 import torch_npu

@@ -21,7 +21,6 @@ from harness import probe
 
 VARIABLE = "TORCHINDUCTOR_NPU_BACKEND"
 os.environ.pop(VARIABLE, None)
-os.environ["TORCH_WARM_POOL"] = "0"  # no kernels are compiled here, so no workers for that
 
 import torch
 import torch_npu
