@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torch_npu_lazy.ports import Port
 
 PACKAGE = "torch_npu"
+OVERLAY = os.path.join(os.path.dirname(__file__), "overlay")  # noqa: PTH118, PTH120
 
 port: Port | None = None
 """The table in force, once torch_npu has been looked up."""
@@ -107,8 +108,12 @@ def _amended(spec: ModuleSpec) -> ModuleSpec:
 def _late(spec: ModuleSpec) -> ModuleSpec:
     assert port is not None
     late = port.late[spec.name]
-    _amended(spec)
-    return deferrals[late.deferral].add(spec, calls=late.calls, public=late.public)
+    spec = _amended(spec)
+    early = None
+    if late.early:
+        amending: Any = spec.loader
+        early = amending.before_body
+    return deferrals[late.deferral].add(spec, calls=late.calls, public=late.public, early=early)
 
 
 class Amending:
@@ -118,6 +123,7 @@ class Amending:
 
     def __init__(self, real: Any, spec: ModuleSpec) -> None:
         self._real, self._spec = real, spec
+        self._defined: dict[str, Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -125,11 +131,25 @@ class Amending:
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._real.create_module(spec)
 
+    def before_body(self, module: ModuleType) -> None:
+        """Execute the overlay in a stand-in. What it defines is put back after the wheel's body, the same objects: by
+        then others have them."""
+        before = dict(vars(module))
+        self._amend(module)
+        absent = object()
+        self._defined = {name: value for name, value in vars(module).items() if before.get(name, absent) is not value}
+
     def exec_module(self, module: ModuleType) -> None:
         for owner, attribute in ((self._spec, "loader"), (module.__spec__, "loader"), (module, "__loader__")):
             if getattr(owner, attribute, None) is self:
                 setattr(owner, attribute, self._real)
         self._real.exec_module(module)
+        if self._defined is None:
+            self._amend(module)
+        else:
+            vars(module).update(self._defined)
+
+    def _amend(self, module: ModuleType) -> None:
         amend(self._spec.name, vars(module), package=self._spec.submodule_search_locations is not None)
 
 
@@ -138,13 +158,14 @@ def amend(name: str, namespace: dict[str, Any], *, package: bool) -> None:
     from importlib.machinery import SourceFileLoader
 
     parts = name.split(".")[1:] + (["__init__"] if package else [])
-    path = os.path.join(os.path.dirname(__file__), "overlay", *parts) + ".py"  # noqa: PTH118, PTH120
-    # The loader keeps the compiled code in a .pyc, under a name that no import has.
-    code = SourceFileLoader(f"{__package__}.overlay.{'.'.join(parts)}", path).get_code(
-        f"{__package__}.overlay.{'.'.join(parts)}"
-    )
+    path = os.path.join(OVERLAY, *parts) + ".py"  # noqa: PTH118
+    # The loader keeps the compiled code in a .pyc; the name is one that nothing is imported by.
+    named = ".".join(["torch_npu_lazy.overlay", *parts])
+    code = SourceFileLoader(named, path).get_code(named)
     assert code is not None
+    documented = namespace.get("__doc__")
     exec(code, namespace)
+    namespace["__doc__"] = documented
     events.record("amend", name)
 
 

@@ -23,7 +23,7 @@ from torch_npu_lazy.core.trigger import finder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
@@ -69,14 +69,22 @@ class Deferral:
         """The calls recorded so far, as "module.function"."""
         return tuple(f"{module}.{function}" for module, function, _, _ in self._calls)
 
-    def add(self, spec: ModuleSpec, *, calls: Iterable[str] = (), public: Iterable[str] = ()) -> ModuleSpec:
+    def add(
+        self,
+        spec: ModuleSpec,
+        *,
+        calls: Iterable[str] = (),
+        public: Iterable[str] = (),
+        early: Callable[[ModuleType], object] | None = None,
+    ) -> ModuleSpec:
         """A spec whose import puts a stand-in in place of the module that `spec` would load.
 
         calls: functions that are recorded when called. public: names whose access wakes. Both are listed by dir().
+        early: called with the stand-in when it is imported, to put names in it that shall be there from the start.
         """
         from importlib.machinery import ModuleSpec
 
-        loader: Any = _Standing(self, spec, tuple(calls), tuple(public))
+        loader: Any = _Standing(self, spec, tuple(calls), tuple(public), early)
         late = ModuleSpec(spec.name, loader, origin=spec.origin)
         late.submodule_search_locations = spec.submodule_search_locations
         late.has_location = spec.has_location
@@ -167,8 +175,15 @@ class _Details:
 class _Standing:
     """The loader that makes a stand-in. What tools ask a loader for, the real one answers."""
 
-    def __init__(self, deferral: Deferral, spec: ModuleSpec, calls: tuple[str, ...], public: tuple[str, ...]) -> None:
-        self._deferral, self._spec, self._calls, self._public = deferral, spec, calls, public
+    def __init__(
+        self,
+        deferral: Deferral,
+        spec: ModuleSpec,
+        calls: tuple[str, ...],
+        public: tuple[str, ...],
+        early: Callable[[ModuleType], object] | None,
+    ) -> None:
+        self._deferral, self._spec, self._calls, self._public, self._early = deferral, spec, calls, public, early
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "load_module":
@@ -180,7 +195,9 @@ class _Standing:
         return self._deferral._standin(self._spec, self._calls, self._public)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing: that is the point. A reload of a stand-in leaves it one."""
+        """Not the body: that is the point. A reload of a stand-in leaves it one."""
+        if self._early is not None:
+            self._early(module)
 
 
 class Standin(ModuleType):

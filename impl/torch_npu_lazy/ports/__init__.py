@@ -14,7 +14,8 @@ class Late:
 
     deferral: modules with one name wake together; those that must load when a module of torch has been imported carry
     that module's name in `Port.wakes`. calls: functions whose calls are recorded until then. public: names whose access
-    wakes. early: the module's overlay is executed at once, and once more after the wheel's body.
+    wakes. early: the module is amended at once, and what the overlay defines then replaces the wheel's names when its
+    body has run.
     """
 
     __slots__ = ("calls", "deferral", "early", "public")

@@ -1,0 +1,252 @@
+"""What becomes of a module of torch_npu that a table names: the wheel's body, then ours, in one namespace, with no
+trace of the machinery; or a stand-in until its time has come."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+IMPL = Path(__file__).parents[2] / "impl"
+
+START = """\
+import importlib, sys
+import torch_npu_lazy
+from torch_npu_lazy import bootstrap, ports
+from torch_npu_lazy.core import events
+bootstrap.OVERLAY = {overlay!r}
+table = ports.Port(torch_npu="2.13.0", torch="2.13.0", {table})
+ports.find = lambda torch_npu, torch: table
+"""
+
+Program = Callable[..., None]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    """Run a program beside a wheel and an overlay made of the given files, with a table; its assertions are the
+    test's."""
+
+    def run(body: str, *, wheel: dict[str, str], overlay: dict[str, str], table: str) -> None:
+        files = {"torch/__init__.py": "", "torch/version.py": '__version__ = "2.13.0"\n'}
+        files |= {"torch_npu/__init__.py": "", "torch_npu/version.py": '__version__ = "2.13.0"\n'}
+        files |= {f"torch_npu/{name}": text for name, text in wheel.items()}
+        files |= {f"overlay/{name}": text for name, text in overlay.items()}
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text))
+        start = START.format(overlay=str(tmp_path / "overlay"), table=table)
+        variables = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{IMPL}", "PATH": os.environ["PATH"]}
+        command = [sys.executable, "-S", "-s", "-c", start + textwrap.dedent(body)]
+        ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=60)
+        assert ended.returncode == 0, ended.stderr
+
+    return run
+
+
+WHEEL = '''\
+"""The wheel's own words."""
+import sys
+ran = [*globals().get("ran", ()), "wheel"]
+def replaced(): return "wheel"
+def kept(): return replaced()
+'''
+OURS = '''\
+"""The overlay's."""
+from __future__ import annotations
+import torch_npu.thing as this
+ran.append("ours")
+wheels = this.replaced
+def replaced(): return f"ours, not {wheels()}'s"
+'''
+ONE = {"wheel": {"thing.py": WHEEL}, "overlay": {"thing.py": OURS}, "table": 'amended=["torch_npu.thing"]'}
+
+
+def test_the_overlay_replaces_names_for_the_wheels_own_callers_too(program: Program) -> None:
+    program(
+        """
+        from torch_npu.thing import kept, ran, replaced
+        assert ran == ["wheel", "ours"]
+        assert replaced() == kept() == "ours, not wheel's"
+        assert replaced.__module__ == "torch_npu.thing"
+        assert replaced.__code__.co_filename.endswith("overlay/thing.py")
+        """,
+        **ONE,
+    )
+
+
+def test_nothing_of_the_machinery_stays_on_the_module(program: Program) -> None:
+    program(
+        """
+        import inspect, torch_npu.thing as thing
+        for loader in (thing.__loader__, thing.__spec__.loader):
+            assert type(loader).__name__ == "SourceFileLoader", loader
+        assert thing.__doc__ == "The wheel's own words."
+        assert thing.__file__.endswith("torch_npu/thing.py")
+        assert inspect.getsource(thing).startswith('\"\"\"The wheel')
+        assert not [name for name in sys.modules if name.startswith("torch_npu_lazy.overlay")]
+        assert [event.subject for event in events.so_far() if event.kind == "amend"] == ["torch_npu.thing"]
+        """,
+        **ONE,
+    )
+
+
+def test_a_reload_amends_again(program: Program) -> None:
+    program(
+        """
+        import torch_npu.thing as thing
+        thing.replaced = None
+        importlib.reload(thing)
+        assert thing.ran == ["wheel", "ours", "wheel", "ours"]
+        assert thing.replaced() == "ours, not wheel's"
+        """,
+        **ONE,
+    )
+
+
+def test_a_package_is_amended_by_its_init_file(program: Program) -> None:
+    program(
+        """
+        import torch_npu.part.child
+        assert torch_npu.part.name == "ours"
+        """,
+        wheel={"part/__init__.py": 'name = "wheel"\n', "part/child.py": ""},
+        overlay={"part/__init__.py": 'name = "ours"\n'},
+        table='amended=["torch_npu.part"]',
+    )
+
+
+def test_torch_npu_itself_can_be_amended(program: Program) -> None:
+    program(
+        """
+        import torch_npu
+        assert torch_npu.name == "ours"
+        """,
+        wheel={"__init__.py": 'name = "wheel"\n'},
+        overlay={"__init__.py": 'name = "ours"\n'},
+        table='amended=["torch_npu"]',
+    )
+
+
+def test_an_error_of_the_overlay_is_the_imports(program: Program) -> None:
+    """Nothing half amended stays: a wheel with half of an overlay is neither."""
+    program(
+        """
+        try:
+            import torch_npu.thing
+        except ZeroDivisionError as error:
+            assert error.__traceback__.tb_next is not None
+        else:
+            raise AssertionError("the overlay's error was lost")
+        assert "torch_npu.thing" not in sys.modules
+        """,
+        **{**ONE, "overlay": {"thing.py": "1 / 0\n"}},
+    )
+
+
+def test_a_look_has_no_effect_but_the_choice_of_the_table(program: Program) -> None:
+    program(
+        """
+        import importlib.util
+        spec = importlib.util.find_spec("torch_npu.thing")
+        assert spec.origin.endswith("torch_npu/thing.py")
+        assert spec.loader.get_source("torch_npu.thing").startswith('\"\"\"The wheel')
+        assert "torch_npu.thing" not in sys.modules
+        """,
+        **ONE,
+    )
+
+
+def test_what_the_table_does_not_name_is_left_alone(program: Program) -> None:
+    program(
+        """
+        import torch_npu.other
+        assert torch_npu.other.ran == ["wheel"]
+        assert type(torch_npu.other.__loader__).__name__ == "SourceFileLoader"
+        assert not [event for event in events.so_far() if event.kind == "amend"]
+        """,
+        wheel={"other.py": WHEEL},
+        overlay={"other.py": "1 / 0\n"},
+        table="amended=[]",
+    )
+
+
+LATE = {
+    "wheel": {"heavy.py": WHEEL + "import colorsys\ncalled = []\ndef record(*values): called.append(values)\n"},
+    "overlay": {"heavy.py": "early = True\nran = [*globals().get('ran', ()), 'ours']\n"},
+}
+
+
+def test_a_late_module_is_a_stand_in_until_its_module_of_torch_is_imported(program: Program) -> None:
+    program(
+        """
+        import torch_npu.heavy as heavy
+        from torch_npu.heavy import record
+        record(1); record(2)
+        assert "colorsys" not in sys.modules
+        import chunk
+        assert "colorsys" in sys.modules
+        assert heavy.called == [(1,), (2,)]
+        record(3)
+        assert heavy.called == [(1,), (2,), (3,)]
+        assert heavy.kept() == "wheel"
+        """,
+        **LATE,
+        table='amended=[], late={"torch_npu.heavy": ports.Late("heavy", calls=["record"])}, wakes={"heavy": "chunk"}',
+    )
+
+
+def test_a_late_module_wakes_by_a_public_name(program: Program) -> None:
+    program(
+        """
+        import torch_npu.heavy as heavy
+        assert not hasattr(heavy, "nonesuch") and "colorsys" not in sys.modules
+        assert "kept" in dir(heavy)
+        assert heavy.kept() == "wheel"
+        assert "colorsys" in sys.modules
+        """,
+        **LATE,
+        table="""amended=[], late={"torch_npu.heavy": ports.Late("heavy", public=["kept"])}""",
+    )
+
+
+def test_a_late_module_can_be_amended_once_it_is_real(program: Program) -> None:
+    program(
+        """
+        import torch_npu.heavy as heavy
+        assert not hasattr(heavy, "early")
+        assert heavy.kept() == "wheel"
+        assert heavy.ran == ["wheel", "ours"] and heavy.early
+        """,
+        **LATE,
+        table="""amended=["torch_npu.heavy"], late={"torch_npu.heavy": ports.Late("heavy", public=["kept"])}""",
+    )
+
+
+def test_a_late_module_amended_early_has_our_names_from_the_start_and_for_good(program: Program) -> None:
+    program(
+        """
+        from torch_npu.heavy import replaced, state
+        import torch_npu.heavy as heavy
+        assert heavy.replaced is replaced and heavy.ran == ["ours"]
+        assert "colorsys" not in sys.modules
+        state.append("before")
+        import chunk
+        assert "colorsys" in sys.modules and heavy.ran == ["ours"]
+        assert heavy.replaced is replaced and heavy.state == ["before"]
+        assert heavy.kept() == replaced() == "ours"
+        """,
+        wheel=LATE["wheel"],
+        overlay={"heavy.py": 'ran = ["ours"]\nstate = []\ndef replaced(): return "ours"\n'},
+        table="""
+            amended=["torch_npu.heavy"],
+            late={"torch_npu.heavy": ports.Late("heavy", early=True)},
+            wakes={"heavy": "chunk"},
+        """,
+    )
