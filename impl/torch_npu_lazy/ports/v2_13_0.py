@@ -8,6 +8,12 @@ PORT = Port(
     torch_npu="2.13.0",
     torch="2.13.0",
     amended=[
+        "torch_npu._init.core._exports",
+        "torch_npu.contrib",
+        "torch_npu.distributed.distributed_c10d",
+        "torch_npu.distributed.fsdp._add_fsdp_patch",
+        "torch_npu.npu.streams",
+        "torch_npu.utils.dlpack",
         "torch_npu.utils._dynamo",
     ],
 )

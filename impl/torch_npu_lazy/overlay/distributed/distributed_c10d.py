@@ -1,0 +1,34 @@
+"""Collectives that the NPU's package puts in place of torch's own."""
+
+from __future__ import annotations
+
+import torch_npu.distributed.distributed_c10d as this
+from torch.distributed.distributed_c10d import _get_default_group, _rank_not_in_group, get_global_rank
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import torch
+    from torch.distributed.distributed_c10d import ProcessGroup
+
+_gather_to_rank = this._gather
+
+
+def _gather(  # noqa: PLR0917 torch.distributed.gather has these
+    tensor: torch.Tensor,
+    gather_list: list[torch.Tensor] | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Any:
+    """The wheel's gather, whose receiver can also be named by its rank in the group, as torch's can.
+
+    Raises ValueError if both ranks are given.
+    """
+    if group_dst is not None and dst is not None:
+        raise ValueError("gather: give the receiver by dst or by group_dst, not by both")
+    if group_dst is not None and not _rank_not_in_group(group):  # type: ignore[arg-type]
+        dst = get_global_rank(group or _get_default_group(), group_dst)
+    return _gather_to_rank(tensor, gather_list, 0 if dst is None else dst, group, async_op)
