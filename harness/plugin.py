@@ -25,7 +25,18 @@ from . import __version__, catalogue, devices, environment, expectations, header
 from .explain import explain, label
 from .runner import Runner
 
-PARTIAL = ("conformance_rules", "keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "stepwise", "maxfail")
+PARTIAL = (
+    "conformance_rules",
+    "known",
+    "keyword",
+    "markexpr",
+    "deselect",
+    "ignore",
+    "ignore_glob",
+    "lf",
+    "stepwise",
+    "maxfail",
+)
 """Options of pytest and its plugins that leave something out; --certify refuses them."""
 
 LETTERS = {"fail": "F", "crash": "C", "exit": "E", "timeout": "T", "leak": "L", "harness-error": "H", "xpass": "P"}
@@ -45,6 +56,8 @@ class Run:
     repetitions: int | None
     """Of a soak; None: each point once."""
     seed: str
+    known: frozenset[str] | None
+    """The points that are judged (--known); None: all."""
     started: datetime.datetime = field(default_factory=lambda: datetime.datetime.now(datetime.timezone.utc))
     clock: float = field(default_factory=time.monotonic)
     selected: int = 0
@@ -83,6 +96,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         dest="conformance_rules",
         metavar="PREFIX",
         help="judge only rules whose id starts with these segments (import, import/lazy, import/lazy/1); repeatable",
+    )
+    group.addoption(
+        "--known",
+        choices=list(subjects.SUBJECTS),
+        metavar="SUBJECT",
+        help="judge only the points that SUBJECT is known to fail (expectations/SUBJECT/RELEASE.toml): what a mended "
+        "wheel, or the other subject, must get right first",
     )
     group.addoption(
         "--soak",
@@ -147,18 +167,15 @@ def pytest_configure(config: pytest.Config) -> None:
     except subjects.Unavailable as error:
         raise pytest.UsageError(str(error)) from None
 
-    file = (
-        _below_root(config, config.getini("conformance_expectations"))
-        / installed.subject.name
-        / f"{installed.release}.toml"
-    )
     runner = Runner(installed, device, config.rootpath)
-    shown = runner.relative(file)
-    try:
-        # A file with a bad header is an error of its own; it must not make entries of its rule look stale as well.
-        expected = [] if suite.errors else expectations.read(file, suite.cases, shown)
-    except expectations.ExpectationError as error:
-        raise pytest.UsageError(str(error)) from None
+    shown, expected = _expected(config, suite, runner, installed.subject.name)
+    known = None
+    if config.option.known is not None:
+        listed, entries = _expected(config, suite, runner, config.option.known)
+        if not entries:
+            raise pytest.UsageError(f"--known {config.option.known}: nothing is listed in {listed}")
+        points = (point for case in suite.cases for point in case.points())
+        known = frozenset(point.id for point in points if any(entry.matches(point) for entry in entries))
 
     directory = config.invocation_params.dir / config.option.report_dir
     if config.option.soak_seed is None:
@@ -166,7 +183,15 @@ def pytest_configure(config: pytest.Config) -> None:
     elif config.option.soak is None:
         raise pytest.UsageError("--soak-seed SEED says which delays a soak has; add --soak N")
     config.stash[RUN] = Run(
-        suite, runner, expected, shown, directory, config.option.certify, config.option.soak, config.option.soak_seed
+        suite,
+        runner,
+        expected,
+        shown,
+        directory,
+        config.option.certify,
+        config.option.soak,
+        config.option.soak_seed,
+        known,
     )
     if runs and controller and config.option.xmlpath is None:
         config.option.xmlpath = str(directory / "junit.xml")
@@ -217,7 +242,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if run is None:
         return
     points = [item for item in items if isinstance(item, PointItem)]
-    kept = [item for item in points if catalogue.selected(item.point, config.option.conformance_rules)]
+    kept = [
+        item
+        for item in points
+        if catalogue.selected(item.point, config.option.conformance_rules)
+        and (run.known is None or item.point.id in run.known)
+    ]
     dropped = [item for item in points if item not in set(kept)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
@@ -426,6 +456,20 @@ def _repetitions(word: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{word!r} is no number of repetitions; write e.g. --soak 50")
     return number
+
+
+def _expected(
+    config: pytest.Config, suite: catalogue.Suite, runner: Runner, subject: str
+) -> tuple[str, list[expectations.Expectation]]:
+    """The expectations file of a subject at the installed release, as it is shown, and its entries."""
+    directory = _below_root(config, config.getini("conformance_expectations"))
+    file = directory / subject / f"{runner.installed.release}.toml"
+    shown = runner.relative(file)
+    try:
+        # A file with a bad header is an error of its own; it must not make entries of its rule look stale as well.
+        return shown, [] if suite.errors else expectations.read(file, suite.cases, shown)
+    except expectations.ExpectationError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _writes(config: pytest.Config) -> bool:

@@ -201,6 +201,7 @@ def test_certification_allows_no_gap(suite: Callable[..., Suite]) -> None:
     ("arguments", "text"),
     [
         (["cases", "--rule", "import"], "run it without --rule"),
+        (["cases", "--known", "stock"], "run it without --known"),
         (["cases", "-k", "lazy"], "run it without -k"),
         (["cases", "--deselect", "cases/import/lazy.py"], "run it without --deselect"),
         (["cases", "--ignore=cases/import"], "run it without --ignore"),
@@ -215,6 +216,21 @@ def test_certification_refuses_a_part(suite: Callable[..., Suite], arguments: li
     result = honest.run("--certify", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*--certify judges the whole suite; {text}*"])
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["serial", "xdist"])
+def test_what_a_subject_is_known_to_fail_can_be_judged_alone(suite: Callable[..., Suite], workers: list[str]) -> None:
+    eager = suite("eager")
+    eager.expect(KNOWN)
+    eager.run("cases", "--known", "stock", *workers).assert_outcomes(xfailed=1)
+    assert list(eager.outcomes()) == ["import/lazy/1"]
+    eager.run("cases", "--known", "stock", "--rule", "behaviour").assert_outcomes()
+
+
+def test_known_of_a_subject_without_a_list_is_refused(suite: Callable[..., Suite]) -> None:
+    result = suite().run("cases", "--known", "reference")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--known reference: nothing is listed in expectations/reference/2.99.0.toml*"])
 
 
 def test_a_bad_header_fails_the_run(suite: Callable[..., Suite]) -> None:
