@@ -5,6 +5,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 RELEASE ?=
+WHEELS  ?=
 JOBS    ?= auto
 ARGS    ?=
 
@@ -16,6 +17,7 @@ help: ## list the targets
 	@echo
 	@echo "  RELEASE=2.13.0   a release of releases.toml     JOBS=2   parallel processes (default: auto)"
 	@echo "  ARGS='--rule import/lazy'   more arguments for pytest     PYTHON=python3.11   the interpreter for a new .venv"
+	@echo "  WHEELS=DIR   a directory with a CPU build of torch of your own     VENV=DIR   another environment than .venv"
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 10) <= v < (3, 14) else "error: Python 3.10 to 3.13 is needed, $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.11" % v)'
@@ -26,7 +28,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 setup: $(READY) ## make .venv with torch (CPU), torch_npu and the tools
-	@$(BIN)/python tools/environment.py $(if $(RELEASE),--release $(RELEASE))
+	@$(BIN)/python tools/environment.py $(if $(RELEASE),--release $(RELEASE)) $(if $(WHEELS),--wheels $(WHEELS))
 
 conformance: setup ## judge the installed torch_npu; the report goes to build/conformance
 	$(BIN)/python -m pytest cases -n $(JOBS) --forked $(ARGS)

@@ -130,8 +130,39 @@ def test_no_cpu_build_anywhere_is_said_with_a_remedy_and_installs_nothing(machin
     result = machine.setup()
     assert result.returncode == 2
     assert "torch==9.9.0+cpu is offered neither by pip's configuration nor by file://" in result.stderr
-    assert "PIP_FIND_LINKS" in result.stderr
+    assert "make setup WHEELS=DIR" in result.stderr
     assert machine.torch_installed() is None
+
+
+def test_own_build_in_a_directory_of_wheels_wins_and_its_label_does_not_matter(machine: Machine) -> None:
+    own = machine.root / "own"
+    wheel(own, "torch", "9.9.0+mine", CPU)
+    wheel(own, "torch", "9.9.0+cu130", CUDA)
+    wheel(own, "torch", "9.8.0+mine", CPU)
+    wheel(own, "torch_npu", "9.9.0", {"torch_npu/__init__.py": "", "torch_npu/own.py": ""})
+    wheel(machine.offered, "torch", "9.9.0+cpu", CPU)
+    (machine.offered / "torch_npu-9.9.0-py3-none-any.whl").unlink()
+    shutil.rmtree(machine.offered / "simple" / "torch-npu", ignore_errors=True)
+    result = machine.setup("--wheels", "own")
+    assert result.returncode == 0, result.stderr
+    assert "torch==9.9.0+mine: from the directory of wheels (file://" in result.stdout
+    assert machine.torch_installed() == "9.9.0+mine"
+    assert list((machine.root / "env" / "lib").glob("python*/site-packages/torch_npu/own.py"))
+
+
+def test_directory_of_wheels_without_torch_leaves_the_choice_as_it_was(machine: Machine) -> None:
+    own = machine.root / "own"
+    wheel(own, "torch", "9.9.0+cu130", CUDA)
+    wheel(machine.offered, "torch", "9.9.0+cpu", CPU)
+    result = machine.setup("--wheels", "own")
+    assert result.returncode == 0, result.stderr
+    assert machine.torch_installed() == "9.9.0+cpu"
+
+
+def test_directory_of_wheels_that_is_none_is_refused(machine: Machine) -> None:
+    result = machine.setup("--wheels", "nowhere")
+    assert result.returncode == 2
+    assert "--wheels nowhere is no directory" in result.stderr
 
 
 def test_cuda_build_in_the_environment_is_refused_and_left_alone(machine: Machine) -> None:

@@ -122,47 +122,65 @@ def refuse_cuda_build() -> None:
         )
 
 
-def offered_by_pip(requirement: str) -> tuple[str | None, str]:
+def offered_by_pip(requirement: str, *links: str) -> tuple[str | None, str]:
     """Where pip, as configured here, would take a requirement from (None: it offers none), and pip's messages."""
-    result = pip(
-        "install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet", "--report", "-", requirement, capture=True
-    )
+    dry = ("install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet", "--report", "-")
+    result = pip(*dry, *links, requirement, capture=True)
     if result.returncode:
         return None, result.stderr
     return json.loads(result.stdout)["install"][0]["download_info"]["url"], result.stderr
 
 
-def install_torch(release: Release, cpu_index: str) -> None:
-    """Installs the CPU build: from pip's own configuration when that offers one, else from the index of CPU wheels."""
+def torch_among(wheels: Path, release: Release) -> str | None:
+    """The requirement that the user's own build of torch satisfies: its wheel has a local label, `torch-X+LABEL-….whl`.
+
+    None when the directory has none but CUDA builds, whose labels begin with "cu".
+    """
+    labels = {file.name.split("-")[1].partition("+")[2] for file in wheels.glob(f"torch-{release.torch}+*.whl")}
+    usable = sorted(label for label in labels if not label.startswith("cu"))
+    return f"torch=={release.torch}+{usable[0]}" if usable else None
+
+
+def install_torch(release: Release, cpu_index: str, wheels: Path | None) -> None:
+    """Installs a CPU build: the user's own, else that of pip's configuration, else that of the index of CPU wheels."""
     refuse_cuda_build()
     version = installed("torch")
     if version is not None and version.split("+")[0] == release.torch:
         print(f"torch {version}: already there", flush=True)
         return
-    url, messages = offered_by_pip(release.cpu_torch)
+    wanted = (torch_among(wheels, release) if wheels else None) or release.cpu_torch
+    links = links_to(wheels)
+    url, messages = offered_by_pip(wanted, *links)
     if url is not None:
-        print(f"{release.cpu_torch}: from pip's own configuration ({url})", flush=True)
-        must(pip("install", "-qq", release.cpu_torch), release.cpu_torch)
+        source = "the directory of wheels" if wheels and url.startswith(wheels.as_uri()) else "pip's own configuration"
+        print(f"{wanted}: from {source} ({url})", flush=True)
+        must(pip("install", "-qq", *links, wanted), wanted)
     else:
-        print(f"{release.cpu_torch}: pip's own configuration offers none, taking it from {cpu_index}", flush=True)
-        result = pip("install", "-qq", "--extra-index-url", cpu_index, release.cpu_torch)
+        print(f"{wanted}: pip's own configuration offers none, taking it from {cpu_index}", flush=True)
+        result = pip("install", "-qq", "--extra-index-url", cpu_index, wanted)
         if result.returncode:
             print(messages, file=sys.stderr)
             raise Refusal(
-                f"{release.cpu_torch} is offered neither by pip's configuration nor by {cpu_index} for Python "
-                f"{sys.version_info.major}.{sys.version_info.minor}. Point pip at a CPU wheel (PIP_FIND_LINKS=DIR) and "
-                "run this again."
+                f"{wanted} is offered neither by pip's configuration nor by {cpu_index} for Python "
+                f"{sys.version_info.major}.{sys.version_info.minor}. Put a CPU wheel of torch {release.torch} "
+                "(torch-VERSION+LABEL-….whl) into a directory and run `make setup WHEELS=DIR`."
             )
     refuse_cuda_build()
 
 
-def install_torch_npu(release: Release) -> None:
+def links_to(wheels: Path | None) -> tuple[str, ...]:
+    """pip's arguments by which a directory of wheels is offered, too."""
+    return ("--find-links", str(wheels)) if wheels else ()
+
+
+def install_torch_npu(release: Release, wheels: Path | None) -> None:
     """Installs the wheel alone: its requirements name plain torch, and what it truly needs stands in pyproject.toml."""
     if installed("torch-npu") == release.torch_npu:
         print(f"torch_npu {release.torch_npu}: already there", flush=True)
         return
-    print(f"torch_npu {release.torch_npu}: from the package index", flush=True)
-    must(pip("install", "-qq", "--no-deps", f"torch-npu=={release.torch_npu}"), f"torch-npu {release.torch_npu}")
+    print(f"torch_npu {release.torch_npu}: installing its wheel", flush=True)
+    wanted = f"torch-npu=={release.torch_npu}"
+    must(pip("install", "-qq", "--no-deps", *links_to(wheels), wanted), f"torch-npu {release.torch_npu}")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -172,6 +190,12 @@ def main(argv: list[str] | None = None) -> int:
         epilog="`make setup` calls this after it has made .venv. Releases are listed in releases.toml.",
     )
     parser.add_argument("--release", metavar="NAME", help="a release of releases.toml (default: its `default`)")
+    parser.add_argument(
+        "--wheels",
+        metavar="DIR",
+        type=Path,
+        help="a directory with wheels of your own, preferred for torch: any CPU build named torch-VERSION+LABEL-….whl",
+    )
     parser.add_argument("--list", action="store_true", help="list the known releases and end")
     options = parser.parse_args(argv)
     try:
@@ -184,8 +208,11 @@ def main(argv: list[str] | None = None) -> int:
         release = releases.named(options.release)
         if sys.prefix == sys.base_prefix:
             raise Refusal(f"{sys.executable} is not in a virtual environment. Use `make setup`, which makes .venv.")
-        install_torch(release, releases.cpu_index)
-        install_torch_npu(release)
+        wheels = options.wheels.resolve() if options.wheels else None
+        if wheels and not wheels.is_dir():
+            raise Refusal(f"--wheels {options.wheels} is no directory. Name one that holds wheels.")
+        install_torch(release, releases.cpu_index, wheels)
+        install_torch_npu(release, wheels)
     except Refusal as refusal:
         print(f"error: {refusal}", file=sys.stderr)
         return 2

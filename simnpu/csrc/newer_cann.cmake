@@ -76,4 +76,16 @@ cann_needs(aclrtMemHandleType "enum aclrtMemHandleType { ACL_MEM_HANDLE_TYPE_NON
 cann_needs(aclrtMemcpyBatchAttr "struct aclrtMemcpyBatchAttr;")
 cann_needs(aclrtMemGranularityOptions "enum aclrtMemGranularityOptions { ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM };")
 
+# Parameters that an older CANN declares otherwise; the definitions name them.
+set(mem_usage_device int32_t)
+if(cann_text MATCHES "aclrtGetMemUsageInfo\\(uint32_t")
+  set(mem_usage_device uint32_t)
+endif()
+string(APPEND newer_cann "using simnpuMemUsageDevice = ${mem_usage_device};\n")
+set(json_print_flags ", [[maybe_unused]] uint32_t flags")
+if(cann_text MATCHES "aclmdlRIDebugJsonPrint\\([^,)]*,[^,)]*\\)")
+  set(json_print_flags "")
+endif()
+string(APPEND newer_cann "#define SIMNPU_JSON_PRINT_FLAGS ${json_print_flags}\n")
+
 file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/generated/simnpu/newer_cann.h" CONTENT "${newer_cann}" @ONLY)

@@ -388,8 +388,8 @@ SIMNPU_EXPORT aclError aclmdlRIDebugPrint(aclmdlRI handle) {
     return ACL_SUCCESS;
 }
 
-SIMNPU_EXPORT aclError aclmdlRIDebugJsonPrint(aclmdlRI handle, const char* path, uint32_t flags) {
-    SIMNPU_CALL("aclmdlRIDebugJsonPrint", "model=%p path=%s flags=%u", handle, path ? path : "(null)", flags);
+SIMNPU_EXPORT aclError aclmdlRIDebugJsonPrint(aclmdlRI handle, const char* path SIMNPU_JSON_PRINT_FLAGS) {
+    SIMNPU_CALL("aclmdlRIDebugJsonPrint", "model=%p path=%s", handle, path ? path : "(null)");
     if (!path) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclmdlRIDebugJsonPrint: the path is null");
     auto model = find_model("aclmdlRIDebugJsonPrint", handle);
     if (!model) return thread_errors().last;

@@ -481,8 +481,8 @@ SIMNPU_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free_bytes, si
     return ACL_SUCCESS;
 }
 
-SIMNPU_EXPORT aclError aclrtGetMemUsageInfo(int32_t device, aclrtMemUsageInfo* usage, size_t room, size_t* filled) {
-    SIMNPU_CALL("aclrtGetMemUsageInfo", "device=%d room=%zu", device, room);
+SIMNPU_EXPORT aclError aclrtGetMemUsageInfo(simnpuMemUsageDevice device, aclrtMemUsageInfo* usage, size_t room, size_t* filled) {
+    SIMNPU_CALL("aclrtGetMemUsageInfo", "device=%lld room=%zu", static_cast<long long>(device), room);
     if (!usage || !filled || room == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetMemUsageInfo: a null pointer or no room");
     if (!valid_device("aclrtGetMemUsageInfo", device)) return thread_errors().last;
     // One component: the program itself.
