@@ -86,7 +86,7 @@ def _install(chosen: Port) -> None:
     from torch_npu_lazy.core.deferral import Deferral
     from torch_npu_lazy.core.trigger import when_imported
 
-    for name in chosen.amended:
+    for name in {*chosen.amended, *chosen.imports}:
         finder.rewrites.setdefault(name, _amended)
     for name, late in chosen.late.items():
         if late.deferral not in deferrals:
@@ -100,7 +100,7 @@ def _install(chosen: Port) -> None:
 
 def _amended(spec: ModuleSpec) -> ModuleSpec:
     assert spec.loader is not None
-    if port is not None and spec.name in port.amended:
+    if port is not None and (spec.name in port.amended or spec.name in port.imports):
         spec.loader = Amending(spec.loader, spec)  # type: ignore[assignment]
     return spec
 
@@ -113,7 +113,9 @@ def _late(spec: ModuleSpec) -> ModuleSpec:
     if late.early:
         amending: Any = spec.loader
         early = amending.before_body
-    return deferrals[late.deferral].add(spec, calls=late.calls, public=late.public, early=early)
+    return deferrals[late.deferral].add(
+        spec, calls=late.calls, public=late.public, early=early, open=late.open, apart=late.apart
+    )
 
 
 class Amending:
@@ -143,11 +145,21 @@ class Amending:
         for owner, attribute in ((self._spec, "loader"), (module.__spec__, "loader"), (module, "__loader__")):
             if getattr(owner, attribute, None) is self:
                 setattr(owner, attribute, self._real)
-        self._real.exec_module(module)
-        if self._defined is None:
-            self._amend(module)
-        else:
+        self._execute(module)
+        if self._defined is not None:
             vars(module).update(self._defined)
+        elif port is not None and self._spec.name in port.amended:
+            self._amend(module)
+
+    def _execute(self, module: ModuleType) -> None:
+        name = self._spec.name
+        answers = port.imports.get(name) if port is not None else None
+        if answers is None:
+            self._real.exec_module(module)
+        else:
+            from torch_npu_lazy.core import promise
+
+            promise.execute(self._real.get_code(name), vars(module), answers)
 
     def _amend(self, module: ModuleType) -> None:
         amend(self._spec.name, vars(module), package=self._spec.submodule_search_locations is not None)

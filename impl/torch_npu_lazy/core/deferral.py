@@ -4,7 +4,8 @@ in the same order once the time has come.
 Invariants
 - The stand-in becomes the module: the real body is executed in its own namespace. So whatever has been bound from it,
   as a module or as a name, is the real thing afterwards, and sys.modules never changes.
-- Only three things wake it: `Deferral.wake`, explicit access to a name listed as public, and the import of a submodule.
+- Only three things wake it: `Deferral.wake`, explicit access to a name listed as public (with `open`, to any name but
+  special ones), and the import of a submodule.
   Anything else raises AttributeError or answers from what is known without loading: __spec__, __path__, __file__,
   dir(), hasattr of any other name, pickle, copy.
 - Recorded calls are done once each, in the order in which they were made, across all modules of the deferral; a
@@ -76,25 +77,30 @@ class Deferral:
         calls: Iterable[str] = (),
         public: Iterable[str] = (),
         early: Callable[[ModuleType], object] | None = None,
+        open: bool = False,  # noqa: A002
+        apart: Iterable[str] = (),
     ) -> ModuleSpec:
         """A spec whose import puts a stand-in in place of the module that `spec` would load.
 
         calls: functions that are recorded when called. public: names whose access wakes. Both are listed by dir().
         early: called with the stand-in when it is imported, to put names in it that shall be there from the start.
+        open: access to any other name wakes too, but for special ones; for modules that are deferred because they are
+        slow, not because they must not load. apart: modules below this one that can be imported without waking it.
         """
         from importlib.machinery import ModuleSpec
 
-        loader: Any = _Standing(self, spec, tuple(calls), tuple(public), early)
+        loader: Any = _Standing(self, spec, tuple(calls), tuple(public), early, open)
+        finder.apart.update(f"{spec.name}.{child}" for child in apart)
         late = ModuleSpec(spec.name, loader, origin=spec.origin)
         late.submodule_search_locations = spec.submodule_search_locations
         late.has_location = spec.has_location
         late.cached = spec.cached
         return late
 
-    def _standin(self, spec: ModuleSpec, calls: tuple[str, ...], public: tuple[str, ...]) -> Standin:
+    def _standin(self, spec: ModuleSpec, calls: tuple[str, ...], public: tuple[str, ...], opens: bool) -> Standin:
         module = Standin(spec.name)
         vars(module).update({name: Recorded(self, spec.name, name) for name in calls})
-        _details[spec.name] = _Details(self, spec, calls, public)
+        _details[spec.name] = _Details(self, spec, calls, public, opens)
         self._modules[spec.name] = module
         if spec.submodule_search_locations is not None:
             finder.parents[spec.name] = self.wake
@@ -166,10 +172,19 @@ class Deferral:
 class _Details:
     """What a stand-in must know."""
 
-    __slots__ = ("calls", "deferral", "public", "spec")
+    __slots__ = ("calls", "deferral", "opens", "public", "spec")
 
-    def __init__(self, deferral: Deferral, spec: ModuleSpec, calls: tuple[str, ...], public: tuple[str, ...]) -> None:
-        self.deferral, self.spec, self.calls, self.public = deferral, spec, calls, public
+    def __init__(
+        self, deferral: Deferral, spec: ModuleSpec, calls: tuple[str, ...], public: tuple[str, ...], opens: bool
+    ) -> None:
+        self.deferral, self.spec, self.calls, self.public, self.opens = deferral, spec, calls, public, opens
+
+    def wakes(self, name: str) -> bool:
+        """Whether access to a name does."""
+        if name.startswith("__"):
+            # Star import asks for this one.
+            return name in self.public or (self.opens and name == "__all__")
+        return self.opens or name in self.public
 
 
 class _Standing:
@@ -182,8 +197,10 @@ class _Standing:
         calls: tuple[str, ...],
         public: tuple[str, ...],
         early: Callable[[ModuleType], object] | None,
+        opens: bool,
     ) -> None:
         self._deferral, self._spec, self._calls, self._public, self._early = deferral, spec, calls, public, early
+        self._opens = opens
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "load_module":
@@ -192,7 +209,7 @@ class _Standing:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         del spec  # the stand-in keeps the real one
-        return self._deferral._standin(self._spec, self._calls, self._public)
+        return self._deferral._standin(self._spec, self._calls, self._public, self._opens)
 
     def exec_module(self, module: ModuleType) -> None:
         """Not the body: that is the point. A reload of a stand-in leaves it one."""
@@ -205,7 +222,7 @@ class Standin(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         details = _details.get(vars(self)["__name__"])
-        if details is None or name not in details.public:
+        if details is None or not details.wakes(name):
             until = f"; it is deferred until {details.deferral.name} wakes" if details is not None else ""
             raise AttributeError(
                 f"module {vars(self)['__name__']!r} has no attribute {name!r}{until}", name=name, obj=self

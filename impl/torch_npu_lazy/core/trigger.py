@@ -125,6 +125,9 @@ class Finder:
     def __init__(self) -> None:
         self.watched: dict[str, tuple[Trigger, ...]] = {}
         self.parents: dict[str, Callable[[], None]] = {}
+        """By package, what is done before a module below it is made."""
+        self.apart: set[str] = set()
+        """Modules below such a package for which nothing is done."""
         self.rewrites: dict[str, Callable[[ModuleSpec], ModuleSpec]] = {}
         """By module, what makes another spec of the one that the others gave."""
         self._asking: set[tuple[int, str]] = set()
@@ -143,7 +146,7 @@ class Finder:
     ) -> ModuleSpec | None:
         """The others' answer, for the watched names only."""
         triggers = self.watched.get(name, ())
-        before = self.parents.get(name.rpartition(".")[0])
+        before = self.parents.get(name.rpartition(".")[0]) if name not in self.apart else None
         rewrite = self.rewrites.get(name)
         if not triggers and before is None and rewrite is None:
             return None
@@ -184,7 +187,7 @@ class LegacyLoader:
     """Stands for a real loader until the module is executed. Every attribute but the hooks' is the real loader's own,
     its class included."""
 
-    __slots__ = ("_before", "_real", "_spec", "_triggers")
+    __slots__ = ("_before", "_made", "_real", "_spec", "_triggers")
 
     def __init__(
         self, real: Any, spec: ModuleSpec, triggers: tuple[Trigger, ...], before: Callable[[], None] | None
@@ -193,6 +196,7 @@ class LegacyLoader:
         object.__setattr__(self, "_spec", spec)
         object.__setattr__(self, "_triggers", triggers)
         object.__setattr__(self, "_before", before)
+        object.__setattr__(self, "_made", None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(object.__getattribute__(self, "_real"), name)
@@ -241,6 +245,14 @@ class Loader(LegacyLoader):
     __slots__ = ()
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        if self._before is not None:
+            # Not when the module is executed: then it would be in sys.modules, empty, for whatever this imports.
+            self._before()
+            made = sys.modules.get(spec.name)
+            if made is not None:
+                # Imported on the way. There must not be a second one.
+                object.__setattr__(self, "_made", (made, made.__spec__))
+                return made
         create = getattr(self._real, "create_module", None)
         return create(spec) if create is not None else None
 
@@ -248,8 +260,9 @@ class Loader(LegacyLoader):
         spec = getattr(module, "__spec__", None)
         name = getattr(spec, "name", None) or module.__name__
         self._give_back(module)
-        if self._before is not None:
-            self._before()
+        if self._made is not None and self._made[0] is module:
+            module.__spec__ = self._made[1]
+            return
         # A copy that somebody makes beside the import is not the module that the callback is about.
         if sys.modules.get(name) is not module:
             self._real.exec_module(module)

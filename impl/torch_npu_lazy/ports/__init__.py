@@ -14,16 +14,25 @@ class Late:
 
     deferral: modules with one name wake together; those that must load when a module of torch has been imported carry
     that module's name in `Port.wakes`. calls: functions whose calls are recorded until then. public: names whose access
-    wakes. early: the module is amended at once, and what the overlay defines then replaces the wheel's names when its
-    body has run.
+    wakes; dir() lists them. open: so does access to any other name. apart: modules below it that load without it.
+    early: the module is amended at once, and what the overlay defines then replaces the wheel's names when its body has
+    run.
     """
 
-    __slots__ = ("calls", "deferral", "early", "public")
+    __slots__ = ("apart", "calls", "deferral", "early", "open", "public")
 
     def __init__(
-        self, deferral: str, *, calls: Iterable[str] = (), public: Iterable[str] = (), early: bool = False
+        self,
+        deferral: str,
+        *,
+        calls: Iterable[str] = (),
+        public: Iterable[str] = (),
+        open: bool = False,  # noqa: A002
+        apart: Iterable[str] = (),
+        early: bool = False,
     ) -> None:
         self.deferral, self.calls, self.public, self.early = deferral, tuple(calls), tuple(public), early
+        self.open, self.apart = open, tuple(apart)
 
 
 class Port:
@@ -31,10 +40,10 @@ class Port:
 
     torch_npu, torch: the public versions that belong together. amended: modules after whose body the overlay of the
     same path is executed in their namespace. late: see `Late`. wakes: deferral -> module of torch whose import wakes
-    it.
+    it. imports: module -> what import statements of its body get instead; see `core.promise.execute`.
     """
 
-    __slots__ = ("amended", "late", "torch", "torch_npu", "wakes")
+    __slots__ = ("amended", "imports", "late", "torch", "torch_npu", "wakes")
 
     def __init__(
         self,
@@ -44,9 +53,11 @@ class Port:
         amended: Iterable[str],
         late: Mapping[str, Late] | None = None,
         wakes: Mapping[str, str] | None = None,
+        imports: Mapping[str, Mapping[str, str | tuple[str, ...]]] | None = None,
     ) -> None:
         self.torch_npu, self.torch = torch_npu, torch
         self.amended, self.late, self.wakes = frozenset(amended), dict(late or {}), dict(wakes or {})
+        self.imports = dict(imports or {})
 
 
 SUPPORTED = {"2.13.0": "2.13.0"}

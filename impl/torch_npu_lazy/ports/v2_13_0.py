@@ -2,18 +2,87 @@
 
 from __future__ import annotations
 
-from torch_npu_lazy.ports import Port
+from torch_npu_lazy.core.promise import LATER
+from torch_npu_lazy.ports import Late, Port
 
 PORT = Port(
     torch_npu="2.13.0",
     torch="2.13.0",
     amended=[
         "torch_npu._init.core._exports",
+        "torch_npu._init.core.module_loader",
+        "torch_npu._init.patches.distributed_patches",
+        "torch_npu._init.patches.monkey_patches",
+        "torch_npu._init.patches.warning_patches",
         "torch_npu.contrib",
+        "torch_npu.distributed",
         "torch_npu.distributed.distributed_c10d",
         "torch_npu.distributed.fsdp._add_fsdp_patch",
         "torch_npu.npu.streams",
         "torch_npu.utils.dlpack",
         "torch_npu.utils._dynamo",
     ],
+    # Python code that most processes never use. Nothing here must stay out; it must not be paid for by everybody.
+    late={
+        "torch_npu.contrib": Late(
+            "torch_npu.contrib",
+            open=True,
+            public="""
+                ChannelShuffle Focus LabelSmoothingCrossEntropy LinearA8W8Quant LinearQuant LinearWeightQuant
+                ModulatedDeformConv MultiheadAttention NpuCachedDropout NpuDropPath NpuFairseqDropout PSROIPool
+                Prefetcher ROIAlign fuse_add_softmax_dropout function matmul_transpose module
+                npu_batched_multiclass_nms npu_bbox_coder_decode_xywh2xyxy npu_bbox_coder_encode_xyxy2xywh
+                npu_bbox_coder_encode_yolo npu_fast_condition_index_put npu_fused_attention
+                npu_fused_attention_with_layernorm npu_multiclass_nms npu_single_level_responsible_flags roll
+            """.split(),
+        ),
+        "torch_npu.distributed.rendezvous": Late("torch_npu.distributed.rendezvous", open=True),
+        "torch_npu.optim": Late(
+            "torch_npu.optim",
+            open=True,
+            public="""
+                NpuFusedAdadelta NpuFusedAdam NpuFusedAdamP NpuFusedAdamW NpuFusedBertAdam NpuFusedLamb
+                NpuFusedOptimizerBase NpuFusedRMSprop NpuFusedRMSpropTF NpuFusedSGD
+            """.split(),
+        ),
+        "torch_npu.profiler": Late(
+            "torch_npu.profiler",
+            open=True,
+            public="""
+                AiCMetrics ExportType HostSystem ProfilerAction ProfilerActivity ProfilerLevel _ExperimentalConfig
+                profile schedule supported_activities supported_ai_core_metrics supported_export_type
+                supported_profiler_level tensorboard_trace_handler
+            """.split(),
+            apart=["_add_metadata_sanitizer_patch", "_add_mstx_patch"],
+        ),
+    },
+    # DTensor brings sympy, 500 modules and half a second.
+    imports={
+        "torch_npu._compat.distributed": {
+            "torch.distributed._shard.sharded_tensor": LATER,
+            "torch.distributed.tensor._ops._matrix_ops": LATER,
+            "torch.distributed.tensor._ops.utils": LATER,
+            "torch_npu.distributed.tensor._sharded_tensor_patch": LATER,
+        },
+        "torch_npu._init.patches.distributed_patches": {"torch.distributed.launcher.api": "torch"},
+        "torch_npu._init.patches.monkey_patches": {
+            "torch_npu.contrib.function": LATER,
+            "torch_npu.contrib.module": LATER,
+        },
+        "torch_npu.asd.asd": {"torch.distributed.tensor": LATER},
+        "torch_npu.distributed": {"torch_npu.distributed": ("tensor",)},
+        "torch_npu.distributed.distributed_c10d": {"torch.distributed.elastic.rendezvous": LATER},
+        # The old names bring checkpoints and FSDP along, which may be what is just importing DTensor.
+        "torch_npu.distributed.tensor._attention": {
+            "torch.distributed._tensor.experimental": "torch.distributed.tensor.experimental",
+            "torch.distributed._tensor.placement_types": "torch.distributed.tensor._dtensor_spec",
+        },
+        "torch_npu.distributed.tensor._matrix_ops": {
+            "torch.distributed._tensor.experimental": "torch.distributed.tensor.experimental",
+        },
+        "torch_npu.distributed.tensor._moe_ops": {
+            "torch.distributed._tensor": "torch.distributed.tensor",
+            "torch.distributed._tensor.experimental": "torch.distributed.tensor.experimental",
+        },
+    },
 )

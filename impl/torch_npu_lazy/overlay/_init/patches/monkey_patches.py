@@ -1,0 +1,17 @@
+"""Names of torch_npu.contrib that torch.nn gets: promised, since nobody may ever use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch_npu.contrib  # so that it is there as an attribute; loads with its first use
+from torch_npu_lazy.core.promise import Promise
+
+
+def _apply_patches(monkey_patches: Any) -> None:
+    """Add the names to torch.nn. The table that the wheel passes holds the modules that are not to be loaded."""
+    del monkey_patches
+    home = torch_npu.contrib.__name__
+    torch.nn.functional.dropout_with_byte_mask = Promise(f"{home}.function.npu_functional", "dropout_with_byte_mask")
+    torch.nn.DropoutWithByteMask = Promise(f"{home}.module.npu_modules", "DropoutWithByteMask")  # type: ignore[attr-defined]
