@@ -250,3 +250,85 @@ def test_a_late_module_amended_early_has_our_names_from_the_start_and_for_good(p
             wakes={"heavy": "chunk"},
         """,
     )
+
+
+PACKAGE = {
+    "part/__init__.py": "import sys\nfrom .child import value\nfrom . import other\n__all__ = ['value']\n",
+    "part/child.py": "import sys\nsys.bodies = getattr(sys, 'bodies', 0) + 1\nvalue = object()\n",
+    "part/other.py": "",
+    "part/light.py": "",
+}
+OPEN = """amended=[], late={"torch_npu.part": ports.Late("part", open=True, public="value", apart=["light"])}"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "value = torch_npu.part.value",
+        "from torch_npu.part import value",
+        "from torch_npu.part import *",
+        "value = torch_npu.part.child.value",
+        "from torch_npu.part.child import value",
+        "import torch_npu.part.child; value = torch_npu.part.child.value",
+        "from torch_npu.part import other, child; value = child.value",
+        "value = importlib.import_module('torch_npu.part.child').value",
+    ],
+)
+def test_an_open_package_wakes_by_any_use_and_has_each_module_once(program: Program, use: str) -> None:
+    program(
+        f"""
+        import torch_npu.part
+        namespace = dict(torch_npu=torch_npu, importlib=importlib)
+        exec({use!r}, namespace)
+        child = sys.modules["torch_npu.part.child"]
+        assert namespace["value"] is child.value is torch_npu.part.value
+        assert torch_npu.part.child is child and sys.bodies == 1
+        assert child.__spec__.name == "torch_npu.part.child" and not child.__spec__._initializing
+        assert type(child.__spec__.loader).__name__ == type(child.__loader__).__name__ == "SourceFileLoader"
+        importlib.reload(child)
+        assert sys.bodies == 2
+        """,
+        wheel=PACKAGE,
+        overlay={},
+        table=OPEN,
+    )
+
+
+def test_an_open_package_stays_asleep_for_scans_and_for_what_stands_apart(program: Program) -> None:
+    program(
+        """
+        import torch_npu.part, torch_npu.part.light
+        from torch_npu.part import light
+        assert torch_npu.part.light is light
+        for name in ("__path__", "__spec__", "__file__", "__wrapped__", "__warningregistry__"):
+            getattr(torch_npu.part, name, None)
+        assert "value" in dir(torch_npu.part)
+        assert "torch_npu.part.child" not in sys.modules
+        assert not hasattr(torch_npu.part, "nothing")
+        """,
+        wheel=PACKAGE,
+        overlay={},
+        table=OPEN,
+    )
+
+
+def test_import_statements_of_a_body_can_be_answered_otherwise(program: Program) -> None:
+    program(
+        """
+        import torch_npu.light as light
+        assert "torch_npu.part.child" not in sys.modules
+        assert light.ours and type(light.__loader__).__name__ == "SourceFileLoader"
+        assert light.here() is False
+        import torch_npu.part
+        assert light.value is torch_npu.part.value
+        """,
+        wheel={
+            **PACKAGE,
+            "light.py": """
+                from torch_npu.part import value
+                def here(): return isinstance(1, value)
+            """,
+        },
+        overlay={"light.py": "ours = True\n"},
+        table="""amended=["torch_npu.light"], imports={"torch_npu.light": {"torch_npu.part": ()}}""",
+    )

@@ -77,7 +77,7 @@ class Deferral:
         calls: Iterable[str] = (),
         public: Iterable[str] = (),
         early: Callable[[ModuleType], object] | None = None,
-        open: bool = False,  # noqa: A002
+        open: bool = False,
         apart: Iterable[str] = (),
     ) -> ModuleSpec:
         """A spec whose import puts a stand-in in place of the module that `spec` would load.
@@ -89,7 +89,7 @@ class Deferral:
         """
         from importlib.machinery import ModuleSpec
 
-        loader: Any = _Standing(self, spec, tuple(calls), tuple(public), early, open)
+        loader: Any = _Standing(_Details(self, spec, tuple(calls), tuple(public), opens=open), early)
         finder.apart.update(f"{spec.name}.{child}" for child in apart)
         late = ModuleSpec(spec.name, loader, origin=spec.origin)
         late.submodule_search_locations = spec.submodule_search_locations
@@ -97,10 +97,11 @@ class Deferral:
         late.cached = spec.cached
         return late
 
-    def _standin(self, spec: ModuleSpec, calls: tuple[str, ...], public: tuple[str, ...], opens: bool) -> Standin:
+    def _standin(self, details: _Details) -> Standin:
+        spec = details.spec
         module = Standin(spec.name)
-        vars(module).update({name: Recorded(self, spec.name, name) for name in calls})
-        _details[spec.name] = _Details(self, spec, calls, public, opens)
+        vars(module).update({name: Recorded(self, spec.name, name) for name in details.calls})
+        _details[spec.name] = details
         self._modules[spec.name] = module
         if spec.submodule_search_locations is not None:
             finder.parents[spec.name] = self.wake
@@ -175,7 +176,7 @@ class _Details:
     __slots__ = ("calls", "deferral", "opens", "public", "spec")
 
     def __init__(
-        self, deferral: Deferral, spec: ModuleSpec, calls: tuple[str, ...], public: tuple[str, ...], opens: bool
+        self, deferral: Deferral, spec: ModuleSpec, calls: tuple[str, ...], public: tuple[str, ...], *, opens: bool
     ) -> None:
         self.deferral, self.spec, self.calls, self.public, self.opens = deferral, spec, calls, public, opens
 
@@ -190,17 +191,8 @@ class _Details:
 class _Standing:
     """The loader that makes a stand-in. What tools ask a loader for, the real one answers."""
 
-    def __init__(
-        self,
-        deferral: Deferral,
-        spec: ModuleSpec,
-        calls: tuple[str, ...],
-        public: tuple[str, ...],
-        early: Callable[[ModuleType], object] | None,
-        opens: bool,
-    ) -> None:
-        self._deferral, self._spec, self._calls, self._public, self._early = deferral, spec, calls, public, early
-        self._opens = opens
+    def __init__(self, details: _Details, early: Callable[[ModuleType], object] | None) -> None:
+        self._details, self._spec, self._early = details, details.spec, early
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "load_module":
@@ -209,7 +201,7 @@ class _Standing:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         del spec  # the stand-in keeps the real one
-        return self._deferral._standin(self._spec, self._calls, self._public, self._opens)
+        return self._details.deferral._standin(self._details)
 
     def exec_module(self, module: ModuleType) -> None:
         """Not the body: that is the point. A reload of a stand-in leaves it one."""

@@ -34,7 +34,7 @@ class Promise:
 
     __slots__ = ("__weakref__", "_assigned", "_module", "_name")
 
-    def __init__(self, module: str, name: str, *, open: bool = False) -> None:  # noqa: A002
+    def __init__(self, module: str, name: str, *, open: bool = False) -> None:
         object.__setattr__(self, "_module", module)
         object.__setattr__(self, "_name", name)
         object.__setattr__(self, "_assigned", {} if open else None)

@@ -14,7 +14,8 @@ class Late:
 
     deferral: modules with one name wake together; those that must load when a module of torch has been imported carry
     that module's name in `Port.wakes`. calls: functions whose calls are recorded until then. public: names whose access
-    wakes; dir() lists them. open: so does access to any other name. apart: modules below it that load without it.
+    wakes, and which dir() lists; may be one string. open: so does access to any other name. apart: modules below it
+    that load without it.
     early: the module is amended at once, and what the overlay defines then replaces the wheel's names when its body has
     run.
     """
@@ -26,13 +27,13 @@ class Late:
         deferral: str,
         *,
         calls: Iterable[str] = (),
-        public: Iterable[str] = (),
-        open: bool = False,  # noqa: A002
+        public: Iterable[str] | str = (),
+        open: bool = False,
         apart: Iterable[str] = (),
         early: bool = False,
     ) -> None:
-        self.deferral, self.calls, self.public, self.early = deferral, tuple(calls), tuple(public), early
-        self.open, self.apart = open, tuple(apart)
+        self.public = tuple(public.split() if isinstance(public, str) else public)
+        self.deferral, self.calls, self.apart, self.open, self.early = deferral, tuple(calls), tuple(apart), open, early
 
 
 class Port:

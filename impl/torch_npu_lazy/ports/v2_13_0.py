@@ -34,7 +34,7 @@ PORT = Port(
                 npu_batched_multiclass_nms npu_bbox_coder_decode_xywh2xyxy npu_bbox_coder_encode_xyxy2xywh
                 npu_bbox_coder_encode_yolo npu_fast_condition_index_put npu_fused_attention
                 npu_fused_attention_with_layernorm npu_multiclass_nms npu_single_level_responsible_flags roll
-            """.split(),
+            """,
         ),
         "torch_npu.distributed.rendezvous": Late("torch_npu.distributed.rendezvous", open=True),
         "torch_npu.optim": Late(
@@ -43,7 +43,7 @@ PORT = Port(
             public="""
                 NpuFusedAdadelta NpuFusedAdam NpuFusedAdamP NpuFusedAdamW NpuFusedBertAdam NpuFusedLamb
                 NpuFusedOptimizerBase NpuFusedRMSprop NpuFusedRMSpropTF NpuFusedSGD
-            """.split(),
+            """,
         ),
         "torch_npu.profiler": Late(
             "torch_npu.profiler",
@@ -52,7 +52,7 @@ PORT = Port(
                 AiCMetrics ExportType HostSystem ProfilerAction ProfilerActivity ProfilerLevel _ExperimentalConfig
                 profile schedule supported_activities supported_ai_core_metrics supported_export_type
                 supported_profiler_level tensorboard_trace_handler
-            """.split(),
+            """,
             apart=["_add_metadata_sanitizer_patch", "_add_mstx_patch"],
         ),
     },

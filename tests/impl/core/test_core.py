@@ -12,6 +12,7 @@ from pathlib import Path
 import deferral_scenarios
 import fork_scenarios
 import once_scenarios
+import promise_scenarios
 import pytest
 import trigger_scenarios
 
@@ -20,7 +21,7 @@ IMPL = HERE.parents[2] / "impl"
 
 SCENARIOS = [
     pytest.param(module.__name__, name, id=f"{module.__name__.removesuffix('_scenarios')}-{name}")
-    for module in (once_scenarios, trigger_scenarios, fork_scenarios, deferral_scenarios)
+    for module in (once_scenarios, trigger_scenarios, fork_scenarios, deferral_scenarios, promise_scenarios)
     for name, function in vars(module).items()
     if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_")
 ]

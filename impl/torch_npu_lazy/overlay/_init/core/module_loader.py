@@ -11,8 +11,8 @@ from torch_npu_lazy.core.trigger import when_imported
 
 def _initialize_profiler_if_needed() -> None:
     """Start the profiler that is steered from outside, if there is one; it looks at nothing but these variables."""
-    import torch_npu.profiler  # so that it is there as an attribute; loads with its first use
-
+    # For the attribute only: it loads with its first use.
+    __import__("torch_npu.profiler")
     if any(os.environ.get(name) is not None for name in _PROFILER_VARIABLES):
         from torch_npu.profiler._non_intrusive_profile import _NonIntrusiveProfile
 

@@ -1,4 +1,4 @@
-"""Patches of modules of torch.distributed that `import torch` leaves out: each is applied when its module is imported."""
+"""Patches of torch.distributed: those of modules that `import torch` leaves out wait for their import."""
 
 from __future__ import annotations
 
@@ -50,5 +50,3 @@ def _apply_wrapped_functions(torch: Any, torch_npu: Any) -> None:
         launcher._get_addr_and_port = ours._trigger__get_addr_and_port_decorator(launcher._get_addr_and_port)
 
     when_imported("torch.distributed.launcher.api", wrap, again=wrap)
-
-

@@ -1,0 +1,168 @@
+"""Promises: what import statements of a body get, what loads, what takes the promise's place."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+import sys
+from typing import Any
+
+from core_support import modules
+from torch_npu_lazy.core.promise import LATER, Promise, execute, lazily
+
+HEAVY = """
+class Thing:
+    def __init__(self, size=3): self.size = size
+def double(x): return 2 * x
+"""
+
+
+def _body(text: str, answers: dict[str, Any], **others: str) -> dict[str, Any]:
+    modules(heavy__inner=HEAVY, **others)
+    namespace: dict[str, Any] = {"__name__": "light"}
+    execute(compile(text, "light.py", "exec"), namespace, answers)
+    return namespace
+
+
+def _loaded() -> bool:
+    return "heavy.inner" in sys.modules
+
+
+def what_is_promised_loads_when_it_is_called() -> None:
+    space = _body(
+        "from heavy.inner import Thing, double\ndef f(x): return isinstance(x, Thing)\n", {"heavy.inner": LATER}
+    )
+    assert not space["f"](object())
+    assert not issubclass(int, space["Thing"])
+    assert not _loaded()
+    assert space["double"](4) == 8
+    assert _loaded()
+    assert space["double"] is sys.modules["heavy.inner"].double
+    assert space["f"](sys.modules["heavy.inner"].Thing())
+
+
+def the_real_thing_takes_its_place_whoever_imports_it() -> None:
+    space = _body("from heavy.inner import Thing as Renamed\n", {"heavy.inner": LATER})
+    kept = space["Renamed"]
+    inner = importlib.import_module("heavy.inner")
+    assert space["Renamed"] is inner.Thing
+    assert isinstance(inner.Thing(), kept)
+    assert kept(5).size == 5
+
+
+def what_is_loaded_already_is_not_promised() -> None:
+    modules(heavy__inner=HEAVY)
+    inner = importlib.import_module("heavy.inner")
+    space: dict[str, Any] = {"__name__": "light"}
+    execute(compile("from heavy.inner import Thing\n", "light.py", "exec"), space, {"heavy.inner": LATER})
+    assert space["Thing"] is inner.Thing
+
+
+def assignments_by_the_body_are_done_later() -> None:
+    space = _body(
+        "from heavy.inner import Thing\nif not hasattr(Thing, 'extra'): Thing.extra = lambda self: self.size\n",
+        {"heavy.inner": LATER},
+    )
+    assert isinstance(space["Thing"], Promise)
+    assert not _loaded()
+    assert importlib.import_module("heavy.inner").Thing(9).extra() == 9
+
+
+def another_module_can_give_the_names() -> None:
+    space = _body("from heavy.old import Thing\n", {"heavy.old": "heavy.inner"}, heavy__old="1 / 0")
+    assert space["Thing"] is sys.modules["heavy.inner"].Thing
+    space = _body("import heavy.old\n", {"heavy.old": "heavy"})
+    assert space["heavy"] is sys.modules["heavy"]
+    assert "heavy.old" not in sys.modules
+
+
+def a_module_can_be_promised_beside_names_that_are_not() -> None:
+    space = _body("from heavy import inner, other\n", {"heavy": ("inner",)}, heavy__other="value = 1\n")
+    assert space["other"].value == 1
+    assert not _loaded()
+    assert space["inner"].double(2) == 4
+    assert space["inner"] is sys.modules["heavy.inner"]
+
+
+def functions_import_as_written() -> None:
+    space = _body(
+        "from heavy.inner import Thing\ndef f():\n    from heavy.inner import double\n    return double\n",
+        {"heavy.inner": LATER},
+    )
+    assert space["f"]() is sys.modules["heavy.inner"].double
+
+
+def nothing_stays_in_sys_modules_whether_or_not_the_body_fails() -> None:
+    before = set(sys.modules)
+    try:
+        _body("from heavy.inner import Thing\n1 / 0\n", {"heavy.inner": LATER})
+    except ZeroDivisionError:
+        pass
+    else:
+        raise AssertionError("the body's error was lost")
+    assert {name for name in set(sys.modules) - before if "later" in name} == set()
+
+
+def a_promise_can_be_a_base_a_method_and_pickled() -> None:
+    modules(heavy__inner=HEAVY)
+
+    class Owner:
+        method = Promise("heavy.inner", "double")
+
+    assert Owner.method._name == "double"
+    assert not _loaded()
+    again = pickle.loads(pickle.dumps(Owner.method))
+    assert not _loaded()
+    assert again(1) == 2
+    Owner.method = Promise("heavy.inner", "Thing")
+    assert Owner().method().size.__class__ is Owner
+
+    class Derived(Promise("heavy.inner", "Thing")):  # type: ignore[misc]
+        pass
+
+    assert Derived.__mro__[1] is sys.modules["heavy.inner"].Thing
+
+
+def only_a_question_about_the_thing_itself_loads_it() -> None:
+    modules(heavy__inner=HEAVY)
+    promise = Promise("heavy.inner", "Thing")
+    assert promise.__name__ == promise.__qualname__ == "Thing"
+    assert [name for name in ("__file__", "__path__", "__wrapped__", "__spec__") if hasattr(promise, name)] == []
+    assert "heavy.inner.Thing" in repr(promise)
+    assert not _loaded()
+    assert list(inspect.signature(promise).parameters) == ["size"]
+    assert _loaded()
+
+
+def a_wrong_promise_says_what_is_missing() -> None:
+    modules(heavy__inner=HEAVY)
+    for promise, kind in (
+        (Promise("heavy.inner", "nothing"), AttributeError),
+        (Promise("heavy.gone", "x"), ImportError),
+    ):
+        try:
+            promise()
+        except kind as error:
+            assert "nothing" in str(error) or "heavy.gone" in str(error)
+        else:
+            raise AssertionError(f"{promise} was kept")
+
+
+def names_given_lazily_are_listed_and_kept() -> None:
+    modules(heavy__inner=HEAVY)
+    space: dict[str, Any] = {"__name__": "light", "own": 1}
+    lazily(space, {"double": "heavy.inner:double"})
+    lazily(space, {"inner": "heavy.inner"})
+    assert {"double", "inner", "own"} <= set(space["__dir__"]())
+    assert not _loaded()
+    assert space["__getattr__"]("double")(2) == 4
+    assert space["double"] is sys.modules["heavy.inner"].double
+    assert space["__getattr__"]("inner") is sys.modules["heavy.inner"]
+    try:
+        space["__getattr__"]("nothing")
+    except AttributeError as error:
+        assert "light" in str(error)
+        assert "nothing" in str(error)
+    else:
+        raise AssertionError("a wrong name was given")
