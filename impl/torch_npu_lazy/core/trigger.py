@@ -6,6 +6,10 @@ Invariants
 - A lookup has no effect but its answer: others decide where the module comes from, each is asked once, with the path
   and target received. Only the loader in the answer is ours, and it forwards everything to the real one.
 - Before the module's body runs, `__loader__` and `__spec__.loader` are the real loader again.
+- A finder that is put in front later and answers for the module itself does not keep the callback from running: the
+  module's body imports others, and the first lookup of those that comes here shows what is under way. The callback then
+  runs at the end of that import, under the module's lock too.
+- A module inside a package that does something first (`Finder.parents`) is made once, even if doing that imports it.
 - Whoever returns from the import sees the callback finished, or its error kept: it runs under the module's import lock.
 - What the callback raises never leaves the import, since the module's children would stay behind without it and it
   could not be imported again. The error is kept; `ensure()` tries again and raises. What the body raises is not
@@ -113,6 +117,8 @@ def when_imported(name: str, callback: Callback, *, again: Callback | None = Non
         finder.watched[name] = (*finder.watched.get(name, ()), trigger)
         finder.seat()
         module = sys.modules.get(name)
+        if module is None:
+            finder.gone(name)
         if module is None or name in _executing or _fires_at_the_end(module, trigger):
             return trigger
     trigger.executed(module)
@@ -124,6 +130,8 @@ class Finder:
 
     def __init__(self) -> None:
         self.watched: dict[str, tuple[Trigger, ...]] = {}
+        self.awaited: tuple[str, ...] = ()
+        """Those of the watched modules whose body has not been seen to run."""
         self.parents: dict[str, Callable[[], None]] = {}
         """By package, what is done before a module below it is made."""
         self.apart: set[str] = set()
@@ -137,6 +145,34 @@ class Finder:
         if not sys.meta_path or sys.meta_path[0] is not self:
             sys.meta_path.insert(0, self)  # type: ignore[arg-type]
 
+    def notice(self) -> None:
+        """See whether an awaited module is being imported without this finder having been asked for it. Costs a look at
+        sys.modules for each; may be called from anywhere, and is for every lookup that comes here."""
+        for name in self.awaited:
+            module = sys.modules.get(name)
+            spec: Any = getattr(module, "__spec__", None)
+            if not getattr(spec, "_initializing", False) or type(getattr(spec, "loader", None)) in (
+                Loader,
+                LegacyLoader,
+            ):
+                continue
+            with locks.state():
+                if name not in self.awaited or name in _executing:
+                    continue
+                self.seen(name)
+                events.record("overlooked", f"import of {name}", "a finder in front answers for it")
+                for trigger in self.watched[name]:
+                    _fires_at_the_end(module, trigger)  # type: ignore[arg-type]
+
+    def seen(self, name: str) -> None:
+        """The module's body runs, or has run. Needs `locks.state()`."""
+        self.awaited = tuple(each for each in self.awaited if each != name)
+
+    def gone(self, name: str) -> None:
+        """The body has failed, so the module is still to come. Needs `locks.state()`."""
+        if name not in self.awaited:
+            self.awaited = (*self.awaited, name)
+
     def forget(self, survivor: int) -> None:
         """Lookups of threads that a forked child does not have."""
         self._asking = {asking for asking in self._asking if asking[0] == survivor}
@@ -145,6 +181,8 @@ class Finder:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The others' answer, for the watched names only."""
+        if self.awaited:
+            self.notice()
         triggers = self.watched.get(name, ())
         before = self.parents.get(name.rpartition(".")[0]) if name not in self.apart else None
         rewrite = self.rewrites.get(name)
@@ -286,6 +324,7 @@ class _Execution:
 
     def __enter__(self) -> _Execution:
         with locks.state():
+            finder.seen(self._name)
             locks.begin(self, f"import of {self._name}")
             _executing[self._name] = _executing.get(self._name, 0) + 1
         return self
@@ -314,6 +353,7 @@ class _Execution:
         with locks.state():
             if kind is not None:
                 self._leave()
+                finder.gone(self._name)
             locks.end(self)
 
 
@@ -349,6 +389,8 @@ class _Endings:
             while True:
                 with locks.state():
                     rest, self.triggers = self.triggers, []
+                    if module is None:
+                        finder.gone(name)
                     if not rest or module is None:
                         spec.__class__ = plain
                         bodies_done.pop(name, None)
@@ -403,6 +445,7 @@ class _Repair:
                 endings.triggers = []
             if not done:
                 del sys.modules[name]
+                finder.gone(name)
                 events.record("fork", f"import of {name}", "starts anew in this child")
                 continue
             # The body has run, so the module is whole: end its import, by binding it in its parent.

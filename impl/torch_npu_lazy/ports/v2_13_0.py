@@ -9,6 +9,7 @@ PORT = Port(
     torch_npu="2.13.0",
     torch="2.13.0",
     amended=[
+        "torch_npu._compat.dynamo",
         "torch_npu._init.core._exports",
         "torch_npu._init.core.module_loader",
         "torch_npu._init.patches.distributed_patches",
@@ -18,9 +19,14 @@ PORT = Port(
         "torch_npu.distributed",
         "torch_npu.distributed.distributed_c10d",
         "torch_npu.distributed.fsdp._add_fsdp_patch",
+        "torch_npu.dynamo",
+        "torch_npu.dynamo.trace_rule",
+        "torch_npu.npu._graph_tree",
+        "torch_npu.npu._graph_tree_state",
         "torch_npu.npu.streams",
-        "torch_npu.utils.dlpack",
         "torch_npu.utils._dynamo",
+        "torch_npu.utils._inductor",
+        "torch_npu.utils.dlpack",
     ],
     # Python code that most processes never use. Nothing here must stay out; it must not be paid for by everybody.
     late={

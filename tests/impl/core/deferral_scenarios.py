@@ -187,6 +187,28 @@ def a_submodule_wakes_it() -> None:
         sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, _Finder)]
 
 
+def a_child_that_its_parent_imports_is_made_once() -> None:
+    """Whichever is asked for first; two copies would not know each other's classes."""
+    for first in ("pkg", "pkg.sub"):
+        for name in ("pkg", "pkg.sub"):
+            sys.modules.pop(name, None)
+        _defer(pkg={"public": ["Thing"]})
+        modules(
+            pkg="import pkg.sub\nThing = pkg.sub.Thing\n",
+            pkg__sub="import sys\nclass Thing: pass\nsys.log.append('sub')\n",
+        )
+        importlib.import_module(first)
+        import pkg.sub  # type: ignore[import-not-found]
+
+        assert pkg.Thing is pkg.sub.Thing
+        assert pkg.sub is sys.modules["pkg.sub"]
+        assert _log().count("sub") == 1
+        assert importlib.util.find_spec("pkg.sub").loader is pkg.sub.__loader__  # type: ignore[union-attr]
+        importlib.reload(pkg.sub)
+        assert _log().count("sub") == 2
+        sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, _Finder)]
+
+
 def a_body_that_fails_leaves_a_stand_in() -> None:
     deferral = _defer(pkg={"calls": ["setup"], "public": ["Thing"]})
     modules(pkg=PKG + "if sys.fails: raise sys.fails.pop()\n")

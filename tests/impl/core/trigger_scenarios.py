@@ -421,6 +421,53 @@ def a_finder_in_front_is_overtaken_by_the_next_trigger() -> None:
     assert calls == [True]
 
 
+def a_finder_in_front_does_not_hide_a_body_that_imports() -> None:
+    """The body's first import shows what is under way; another thread's import waits for the callback all the same."""
+    root = modules(m=BODY, inner=BODY, served="import inner\nserved = True\n")
+    gate, calls, runner, seen = Gate(), [], Runner(), []
+
+    def callback(module: types.ModuleType) -> None:
+        gate.stop_here()
+        calls.append(module.served)
+
+    trigger = when_imported("m", callback)
+    sys.meta_path.insert(0, _Behind("m", str(root)))  # type: ignore[arg-type]
+    runner.start(__import__, "m")
+    gate.reached()
+
+    def other() -> None:
+        __import__("m")
+        seen.append(list(calls))
+
+    thread = runner.start(other)
+    until(lambda: blocked_on_import(thread))
+    gate.open()
+    runner.join()
+    assert seen == [[True]]
+    assert trigger.settled
+    assert type(sys.modules["m"].__spec__) is importlib.machinery.ModuleSpec
+    assert kinds("m").count("overlooked") == 1
+
+
+def a_hidden_body_that_fails_is_noticed_again() -> None:
+    root = modules(m=BODY, inner=BODY, served="import inner, sys\nif sys.fails: raise OSError(sys.fails.pop())\n")
+    sys.fails = ["once"]  # type: ignore[attr-defined]
+    calls: list[Any] = []
+    trigger = when_imported("m", calls.append)
+    sys.meta_path.insert(0, _Behind("m", str(root)))  # type: ignore[arg-type]
+    try:
+        __import__("m")
+    except OSError:
+        pass
+    else:
+        raise AssertionError
+    assert not calls
+    assert trigger.error is None
+    del sys.modules["inner"]
+    __import__("m")
+    assert calls == [sys.modules["m"]]
+
+
 class _Recursive:
     """Looks the name up again by itself."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from _thread import get_ident
 
 import torch
 import torch_npu
 import torch_npu.utils._dynamo as this
 from torch_npu_lazy.core import events, locks
 from torch_npu_lazy.core.once import Steps, run_once
-from torch_npu_lazy.core.trigger import Finder, when_imported
+from torch_npu_lazy.core.trigger import Finder, finder, when_imported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,13 +110,90 @@ def _install_dynamo_post_import_trigger() -> None:
     """Set Dynamo up whenever it is first imported, or now if it has been."""
     global _dynamo_trigger  # noqa: PLW0603
     if _dynamo_trigger is None:
+        _dynamo_trigger = when_imported("torch._dynamo", _set_up_or_hold_back, again=_patch_package_again)
+        _look_when_a_config_is_made()
 
-        def set_up(module: ModuleType) -> None:
-            del module
-            # By name, at the time: it may have been replaced.
-            _lazy_dynamo_setup()
 
-        _dynamo_trigger = when_imported("torch._dynamo", set_up)
+def _set_up_or_hold_back(module: ModuleType) -> None:
+    """Set Dynamo up. If that fails Dynamo can be imported all the same; what captures a graph tries again, and raises
+    the cause while there is one."""
+    del module
+    try:
+        # By name, at the time: it may have been replaced.
+        _lazy_dynamo_setup()
+    except BaseException:
+        _hold_captures_back()
+        raise
+    _let_captures_through()
+
+
+def _patch_package_again(module: ModuleType) -> None:
+    """A reload has put back what torch has on the package itself."""
+    del module
+    from torch_npu._compat.dynamo import compat_patch_dynamo_optimize
+
+    if _lazy_dynamo_setup.has_run:
+        compat_patch_dynamo_optimize()
+
+
+def _look_when_a_config_is_made() -> None:
+    """A finder put in front of ours, that answers for all of torch, hides Dynamo's import and all imports in it. But
+    Dynamo's body makes a configuration, whichever way it comes."""
+    from torch.utils._config_module import ConfigModule
+
+    @classmethod
+    def look(cls: type) -> None:
+        del cls
+        finder.notice()
+
+    ConfigModule.__init_subclass__ = look  # type: ignore[assignment]
+
+
+_ENTRANCES = (
+    ("torch._dynamo.eval_frame", "optimize"),
+    ("torch._dynamo.eval_frame", "optimize_assert"),
+    ("torch._dynamo.eval_frame", "export"),
+    ("torch._dynamo", "optimize"),
+    ("torch._dynamo", "optimize_assert"),
+    ("torch._dynamo", "export"),
+    ("torch.export._trace", "_export"),
+)
+"""What every capture goes through, looked up where it is called: below torch.compile and torch.export.export, which
+stay what they are."""
+
+
+def _hold_captures_back() -> None:
+    for home, name in _ENTRANCES:
+        if home == "torch.export._trace" and home not in sys.modules:
+            when_imported(home, lambda _, name=name: _hold_back("torch.export._trace", name))
+        else:
+            _hold_back(home, name)
+
+
+def _hold_back(home: str, name: str) -> None:
+    """Put a function in a capture's way that sets up first."""
+    module, trigger = sys.modules.get(home), _dynamo_trigger
+    real = getattr(module, name, None)
+    if real is None or hasattr(real, "_npu_held_back") or trigger is None or trigger.settled:
+        return
+
+    @functools.wraps(real)
+    def held_back(*args: Any, **kwargs: Any) -> Any:
+        trigger.ensure()
+        current = getattr(module, name)
+        # Still this one inside a circle: a step of the setup itself captures something.
+        return (real if current is held_back else current)(*args, **kwargs)
+
+    held_back._npu_held_back = real  # type: ignore[attr-defined]
+    setattr(module, name, held_back)
+
+
+def _let_captures_through() -> None:
+    for home, name in _ENTRANCES:
+        module = sys.modules.get(home)
+        real = getattr(getattr(module, name, None), "_npu_held_back", None)
+        if real is not None:
+            setattr(module, name, real)
 
 
 # --- Inductor setup ---
@@ -140,6 +218,33 @@ def _lazy_inductor_setup() -> None:
 _scope_lock = locks.ScopeLock("the NPU backend scope")
 
 
+class _Scopes:
+    """The scopes that one thread is in."""
+
+    def __init__(self) -> None:
+        self.thread = 0
+        self.before: list[str | None] = []
+        """The variable before each, outermost first. A list for all: scopes in generators may end out of order, and
+        the variable has to be the user's after the last."""
+        locks.at_fork(self)
+
+    def after_fork(self, survivor: int) -> None:
+        """The thread may not be here, and nobody else will put the user's value back."""
+        if self.before and self.thread != survivor:
+            _put_back(self.before[0])
+            self.before.clear()
+
+
+def _put_back(value: str | None) -> None:
+    if value is None:
+        os.environ.pop(VARIABLE, None)
+    elif os.environ.get(VARIABLE) != value:
+        os.environ[VARIABLE] = value
+
+
+_scopes = _Scopes()
+
+
 class _NpuBackendScope:
     """The code generator of one compilation, in the environment of the process, where NPU Inductor looks for it.
 
@@ -148,43 +253,38 @@ class _NpuBackendScope:
     loading NPU Inductor raises.
     """
 
+    __slots__ = ("backend",)
+
     def __init__(self, backend: str) -> None:
         self.backend = backend
-        self._old_env: str | None = None
 
     def __enter__(self) -> _NpuBackendScope:
         _scope_lock.__enter__()
+        old = os.environ.get(VARIABLE)
+        # Noted before anything changes, since a fork may come at any time.
+        _scopes.thread = get_ident()
+        _scopes.before.append(old)
         try:
-            self._old_env = os.environ.get(VARIABLE)
-            try:
-                if self._old_env != self.backend:
-                    os.environ[VARIABLE] = self.backend
-                this.register_inductor_npu()
-                _lazy_inductor_setup()
-                if self.backend == "ascendc":
-                    from torch_npu._inductor.deterministic_cache import patch_npu_deterministic_level_cache_keys
+            if old != self.backend:
+                os.environ[VARIABLE] = self.backend
+            this.register_inductor_npu()
+            _lazy_inductor_setup()
+            if self.backend == "ascendc":
+                from torch_npu._inductor.deterministic_cache import patch_npu_deterministic_level_cache_keys
 
-                    patch_npu_deterministic_level_cache_keys()
-            except BaseException:
-                self._restore_backend_env()
-                raise
+                patch_npu_deterministic_level_cache_keys()
         except BaseException:
-            _scope_lock.__exit__()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> bool:
         try:
-            self._restore_backend_env()
+            _put_back(_scopes.before[-1])
         finally:
+            _scopes.before.pop()
             _scope_lock.__exit__()
         return False
-
-    def _restore_backend_env(self) -> None:
-        if self._old_env is None:
-            os.environ.pop(VARIABLE, None)
-        elif os.environ.get(VARIABLE) != self._old_env:
-            os.environ[VARIABLE] = self._old_env
 
 
 # --- torch's wrapper of Inductor ---
@@ -200,8 +300,9 @@ def patch_inductor_wrapper() -> None:
 
     @functools.wraps(apply_options)
     def new_apply_options(self: Any, options: dict[str, Any] | None) -> None:
+        _refuse_contradictions(options or {})
         apply_options(self, options)
-        if options is None or not options.get("enable_shape_handling", False):
+        if not options or not self.config.get("enable_shape_handling", False):
             return
         if hasattr(self, "_npu_shape_handling_requested"):
             self._npu_shape_handling_requested = True
@@ -229,13 +330,25 @@ def patch_inductor_wrapper() -> None:
 
     @functools.wraps(call)
     def new_call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        backend = this._resolve_npu_backend_from_wrapper(self)
+        patches = kwargs.get("config_patches")
+        if patches and "npu_backend" in patches:
+            backend = this._resolve_npu_backend(patches["npu_backend"])
+        else:
+            backend = this._resolve_npu_backend_from_wrapper(self)
         with _NpuBackendScope(backend):
             if backend == "ascendc":
                 from torch_npu.dynamo._deterministic_guard import install_npu_deterministic_level_guard
 
                 install_npu_deterministic_level_guard()
-            return call(self, *args, **kwargs)
+            try:
+                return call(self, *args, **kwargs)
+            except Exception as error:
+                if _lacks_triton(backend, error):
+                    raise ImportError(
+                        "Inductor makes its kernels for the NPU with triton-ascend, which is not installed here: pip "
+                        "install triton-ascend, or choose another backend, such as 'npugraphs' or 'aot_eager'"
+                    ) from error
+                raise
 
     @functools.wraps(get_config_copy)
     def new_get_config_copy(self: Any) -> dict[str, Any]:
@@ -246,6 +359,24 @@ def patch_inductor_wrapper() -> None:
     Wrapper.apply_options, Wrapper.__init__, Wrapper.__call__ = new_apply_options, new_init, new_call
     ConfigModule.get_config_copy = new_get_config_copy
     when_imported("torch._inductor.config", _add_config_keys, again=_add_config_keys)
+
+
+def _refuse_contradictions(options: dict[str, Any]) -> None:
+    """torch takes either spelling of an option and lets the last one win."""
+    for spelt, value in options.items():
+        name = spelt.replace("-", "_")
+        if name != spelt and name in _CONFIG_KEYS and name in options and options[name] != value:
+            raise RuntimeError(
+                f"Options {spelt}={value!r} and {name}={options[name]!r} are one setting with two values; give it once"
+            )
+
+
+def _lacks_triton(backend: str, error: Exception) -> bool:
+    """Whether an error is what Inductor says of a device that nothing generates code for, for want of Triton: NPU
+    Inductor registers no code generator then, and says why in a warning only."""
+    from torch.utils._triton import has_triton_package
+
+    return backend not in ("mlir", "dvm") and "Device npu not supported" in str(error) and not has_triton_package()
 
 
 _CONFIG_KEYS: dict[str, tuple[object, type]] = {
@@ -268,7 +399,8 @@ def _add_config_keys(config: Any) -> None:
 def install_npugraph_mark_step_trigger() -> None:
     """Offer torch.compiler.npugraph_mark_step_begin without a compiler."""
 
-    def npugraph_mark_step_begin() -> None:
+    # Without annotations: its signature is public, and has none.
+    def npugraph_mark_step_begin():
         from torch_npu.npu._graph_tree_state import mark_step_begin
 
         mark_step_begin()

@@ -1,0 +1,237 @@
+"""The NPU's backends of Dynamo: registered once each, whoever came first; and what stands for torchair and npugraph_ex
+until somebody imports them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from importlib import import_module
+from importlib.machinery import ModuleSpec, SourceFileLoader
+
+import torch_npu.dynamo as this
+from torch_npu_lazy.core import events
+from torch_npu_lazy.core.trigger import finder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+
+# --- stand-ins ---
+
+
+class _ImportedSpec(ModuleSpec):
+    """The spec of a stand-in. Python asks a module in sys.modules whether it is initializing when, and only when, an
+    import statement names it, so that is the time to load; everything else on a spec may be looked at for nothing.
+
+    An error cannot leave an import statement from here: Python 3.12 and older drop it. The stand-in keeps it.
+    """
+
+    _stand_in: _LazyBackend | None = None
+
+    @property
+    def _initializing(self) -> bool:
+        if self._stand_in is not None:
+            self._stand_in._import()
+        return False
+
+    @_initializing.setter
+    def _initializing(self, value: bool) -> None:
+        """As ModuleSpec's constructor does."""
+
+
+class _LazyBackend:
+    """Stands in sys.modules for a package that lies inside torch_npu.dynamo, until an import statement names it or one
+    of its children is imported. Looking at it loads nothing and raises AttributeError at most; once an import has
+    failed, the package's own names raise the cause, after another try.
+    """
+
+    _slot = ""
+    """The attribute that holds the real package; code outside reads and sets it."""
+
+    def __init__(self, pkg_name: str) -> None:
+        folder = os.path.join(os.path.dirname(this.__file__), pkg_name)  # noqa: PTH118, PTH120
+        file = os.path.join(folder, "__init__.py")  # noqa: PTH118
+        spec = _ImportedSpec(pkg_name, SourceFileLoader(pkg_name, file), origin=file, is_package=True)
+        spec.submodule_search_locations = [folder]
+        spec.has_location = True
+        self.__name__ = self.__package__ = self._pkg_name = pkg_name
+        self.__file__, self.__path__, self.__spec__, self.__loader__ = file, [folder], spec, spec.loader
+        self._failed = False
+        setattr(self, self._slot, None)
+        spec._stand_in = self
+        finder.parents[pkg_name] = self._load
+        finder.seat()
+
+    def _load(self) -> None:
+        """Import the real package. Raises what that raises; the next time tries again.
+
+        The import system's own lock is the only one here. In a circle, and while the package imports its children, the
+        package is found half done, as in any circular import.
+        """
+        if getattr(self, self._slot) is not None:
+            return
+        name = f"{__name__}.{self._pkg_name}"
+        try:
+            package = import_module(name)
+        except BaseException as error:
+            self._failed = True
+            events.record("failed", f"import of {name}", events.failure(error))
+            raise
+        if not getattr(package.__spec__, "_initializing", False):
+            self._failed = False
+            setattr(self, self._slot, package)
+            this._bind_lazy_submodules(self, package, self._pkg_name)
+
+    def _import(self) -> None:
+        # What _load raises is told by __getattr__.
+        with suppress(Exception):
+            self._load()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """What is set on the one shows on the other: children that are imported later, and what a user sets."""
+        object.__setattr__(self, name, value)
+        package = vars(self).get(self._slot)
+        if package is not None and name != self._slot:
+            setattr(package, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        package = vars(self).get(self._slot)
+        if package is not None and name in vars(package):
+            delattr(package, name)
+
+    def __getattr__(self, name: str) -> Any:
+        own = vars(self)
+        package = own.get(self._slot) or sys.modules.get(f"{__name__}.{own.get('_pkg_name')}")
+        if package is None and own.get("_failed") and name in _public_names(own["__path__"][0]):
+            self._load()
+            package = own[self._slot]
+        if package is None:
+            raise AttributeError(
+                f"Try to get {own.get('_pkg_name')}'s attr `{name}` before {own.get('_pkg_name')} is initialized."
+                + self._pta_error_code()
+            )
+        try:
+            return getattr(package, name)
+        except AttributeError:
+            this._bind_lazy_submodules(self, package, self._pkg_name)
+            return getattr(package, name)
+
+    _pta_error_code = this._LazyBackend._pta_error_code
+
+
+class _LazyTorchair(_LazyBackend):
+    _slot = "_torchair"
+
+
+class _LazyNpuGraphEx(_LazyBackend):
+    _slot = "_npugraph_ex"
+
+
+def _public_names(folder: str) -> set[str]:
+    """The names that a package offers, read from its text and its files: its __all__, and its children."""
+    import ast
+
+    names = {entry.partition(".")[0] for entry in os.listdir(folder)}  # noqa: PTH208
+    with open(os.path.join(folder, "__init__.py"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+        tree = ast.parse(file.read())
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets):
+            names.update(ast.literal_eval(node.value))
+    return {name for name in names if not name.startswith("_")}
+
+
+def _keep_signals(spec: ModuleSpec) -> ModuleSpec:
+    """Have the signal handlers be, after the module's body, what they were: npugraph_ex puts one in place of the user's
+    that ends no process and hands nothing on."""
+    loader: Any = spec.loader
+    execute = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        del loader.exec_module
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.getsignal(number) for number in numbers}
+        try:
+            execute(module)
+        finally:
+            if threading.current_thread() is threading.main_thread():
+                for number, handler in before.items():
+                    # None: set by code that is not Python's, which cannot be put back.
+                    if handler is not None and signal.getsignal(number) is not handler:
+                        signal.signal(number, handler)
+
+    loader.exec_module = exec_module
+    return spec
+
+
+finder.rewrites.setdefault(f"{__name__}.{this.NPUGRAPH_EX_BACKEND}", _keep_signals)
+
+
+# --- registration ---
+
+
+def _get_npugraph_ex_backend() -> Callable[..., Any]:
+    """The backend. What is in sys.modules stays: the user may have the package loaded, and set something on it."""
+    if this.NPUGRAPH_EX_BACKEND not in sys.modules:
+        sys.modules[this.NPUGRAPH_EX_BACKEND] = _LazyNpuGraphEx(this.NPUGRAPH_EX_BACKEND)  # type: ignore[assignment]
+    return this._exec
+
+
+def _register_npu_backend(backend: Callable[..., Any], name: str = "npu") -> None:
+    """Register a backend under a name that torch_npu owns, once.
+
+    Nothing is done if it is registered already, or if torch is about to load it through torch_npu's entry point and
+    will register it then. What another package has put there gives way.
+    """
+    import torch._dynamo
+    from torch._dynamo.backends.registry import _BACKENDS, _COMPILER_FNS
+
+    registered, announced = _COMPILER_FNS.get(name), _BACKENDS.get(name)
+    if getattr(registered, "__module__", None) == __name__:
+        return
+    if registered is None and getattr(announced, "module", None) == __name__:
+        return
+    if registered is not None or announced is not None:
+        events.record("replaced", f"backend {name}", f"was {registered or announced!r}")
+    _COMPILER_FNS.pop(name, None)
+    _BACKENDS.pop(name, None)
+    torch._dynamo.register_backend(backend, name)
+
+
+def _register_backends() -> None:
+    """Register all three. npugraphs among them: without the metadata of an installed package torch knows it from here
+    only."""
+    from torch_npu._compat.dynamo import compat_attach_dynamo_backend_init
+
+    backend = this._get_default_backend(name="npu")
+    compat_attach_dynamo_backend_init(backend)
+    _register_npu_backend(backend)
+    _register_npu_backend(_get_npugraph_ex_backend(), this.NPUGRAPH_EX_BACKEND)
+    _register_npu_backend(_npugraphs_backend_entrypoint, "npugraphs")
+
+
+def _says_nothing(name: str, value: object) -> bool:
+    return value is None or (name == "options" and value == {}) or (name == "mode" and value == "default")
+
+
+class _NpugraphsBackendEntryPoint(this._NpugraphsBackendEntryPoint):
+    """The wheel's, which takes any option and drops it."""
+
+    def __call__(self, gm: Any, example_inputs: Any, **options: Any) -> Any:
+        """Raises TypeError if an option is given."""
+        given = [f"{name}={value!r}" for name, value in options.items() if not _says_nothing(name, value)]
+        if given:
+            raise TypeError(
+                f"backend 'npugraphs' takes no options, got {', '.join(given)}; remove them, or choose a backend that "
+                "knows them, such as 'inductor'"
+            )
+        return super().__call__(gm, example_inputs)
+
+
+_npugraphs_backend_entrypoint = _NpugraphsBackendEntryPoint()
