@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
@@ -29,7 +28,8 @@ class _ImportedSpec(ModuleSpec):
     """The spec of a stand-in. Python asks a module in sys.modules whether it is initializing when, and only when, an
     import statement names it, so that is the time to load; everything else on a spec may be looked at for nothing.
 
-    An error cannot leave an import statement from here: Python 3.12 and older drop it. The stand-in keeps it.
+    What loading raises leaves importlib.import_module, but not an import statement before Python 3.13, which drops it;
+    then the stand-in tells it.
     """
 
     _stand_in: _LazyBackend | None = None
@@ -37,7 +37,7 @@ class _ImportedSpec(ModuleSpec):
     @property
     def _initializing(self) -> bool:
         if self._stand_in is not None:
-            self._stand_in._import()
+            self._stand_in._load()
         return False
 
     @_initializing.setter
@@ -87,11 +87,6 @@ class _LazyBackend:
             self._failed = False
             setattr(self, self._slot, package)
             this._bind_lazy_submodules(self, package, self._pkg_name)
-
-    def _import(self) -> None:
-        # What _load raises is told by __getattr__.
-        with suppress(Exception):
-            self._load()
 
     def __setattr__(self, name: str, value: object) -> None:
         """What is set on the one shows on the other: children that are imported later, and what a user sets."""
