@@ -165,12 +165,23 @@ def _keep(promising: _Promising, namespace: dict[str, Any]) -> None:
         ) -> None:
             for owner, values in assigned:
                 for attribute, value in values.items():
-                    setattr(getattr(module, owner), attribute, value)
+                    _assign(getattr(module, owner), attribute, value)
             for key, value in list(namespace.items()):
                 if any(value is promise for promise in promises):
                     namespace[key] = _named(module, value._name)
 
         when_imported(name, settle)
+
+
+def _assign(owner: Any, attribute: str, value: object) -> None:
+    setattr(owner, attribute, value)
+    if isinstance(value, Promise):
+
+        def settle(module: ModuleType) -> None:
+            if vars(owner).get(attribute) is value:
+                setattr(owner, attribute, _named(module, value._name))
+
+        when_imported(value._module, settle)
 
 
 def lazily(namespace: dict[str, Any], names: Mapping[str, str]) -> None:

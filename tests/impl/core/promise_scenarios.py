@@ -69,6 +69,18 @@ def assignments_by_the_body_are_done_later() -> None:
     assert importlib.import_module("heavy.inner").Thing(9).extra() == 9
 
 
+def a_promise_that_was_assigned_is_replaced_too() -> None:
+    space = _body(
+        "from heavy.inner import Thing\nfrom heavy.more import method\nThing.extra = method\n",
+        {"heavy.inner": LATER, "heavy.more": LATER},
+        heavy__more="def method(self): return self.size + 1\n",
+    )
+    assert space["Thing"]().extra.__func__ is space["method"]
+    assert "heavy.more" not in sys.modules
+    assert space["Thing"]().extra() == 4
+    assert vars(space["Thing"])["extra"] is space["method"] is sys.modules["heavy.more"].method
+
+
 def another_module_can_give_the_names() -> None:
     space = _body("from heavy.old import Thing\n", {"heavy.old": "heavy.inner"}, heavy__old="1 / 0")
     assert space["Thing"] is sys.modules["heavy.inner"].Thing

@@ -11,6 +11,7 @@ from torch_npu_lazy.core.trigger import when_imported
 
 def _apply_public_api_aliases(torch: Any, torch_npu: Any) -> None:
     """Give torch.distributed the NPU's functions, now where the module is loaded, else when it is."""
+    _keep_out_of_remaps(torch.distributed.distributed_c10d.batch_isend_irecv)
     for target, source in this._PUBLIC_API_ALIASES:
         home = f"torch.{_LATE_HOMES.get(target, '')}".rstrip(".")
         if home == "torch":
@@ -18,6 +19,18 @@ def _apply_public_api_aliases(torch: Any, torch_npu: Any) -> None:
         else:
             assign = partial(_assign, f"torch.{target}".removeprefix(f"{home}."), torch_npu, source)
             when_imported(home, assign, again=assign)
+
+
+def _keep_out_of_remaps(original: Any) -> None:
+    """Dynamo's table of collectives is about torch's function, as it is where the table was there before the patch."""
+
+    def restore(module: Any) -> None:
+        remaps, replaced = module.traceable_collective_remaps, module.legacy_batch_p2p_ops
+        if replaced is not original and replaced in remaps:
+            remaps[original] = remaps.pop(replaced)
+            module.legacy_batch_p2p_ops = original
+
+    when_imported("torch.distributed._functional_collectives", restore, again=restore)
 
 
 _LATE_HOMES = {"distributed.nn.functional._AllGatherBase.backward": "distributed.nn.functional"}
