@@ -184,11 +184,11 @@ def _assign(owner: Any, attribute: str, value: object) -> None:
         when_imported(value._module, settle)
 
 
-def lazily(namespace: dict[str, Any], names: Mapping[str, str]) -> None:
+def lazily(namespace: dict[str, Any], names: Mapping[str, str | Callable[[], Any]]) -> None:
     """Have a module give some names at their first use, and list them before (PEP 562).
 
-    names: by the name, "module:attribute", or "module" for a module itself. What the module's own `__getattr__` and
-    `__dir__` answer is kept.
+    names: by the name, "module:attribute", "module" for a module itself, or a function that makes the value. What the
+    module's own `__getattr__` and `__dir__` answer is kept.
     """
     home = namespace["__name__"]
     get: Callable[[str], Any] | None = namespace.get("__getattr__")
@@ -199,9 +199,12 @@ def lazily(namespace: dict[str, Any], names: Mapping[str, str]) -> None:
             if get is not None:
                 return get(name)
             raise AttributeError(f"module {home!r} has no attribute {name!r}", name=name, obj=sys.modules.get(home))
-        module, _, attribute = names[name].partition(":")
-        __import__(module)
-        value = getattr(sys.modules[module], attribute) if attribute else sys.modules[module]
+        source = names[name]
+        if isinstance(source, str):
+            module, _, attribute = source.partition(":")
+            value = Promise(module, attribute)._resolve()
+        else:
+            value = source()
         namespace[name] = value
         return value
 

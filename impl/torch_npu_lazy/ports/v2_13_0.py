@@ -26,6 +26,7 @@ PORT = Port(
         "torch_npu.npu.streams",
         "torch_npu.utils._dynamo",
         "torch_npu.utils._inductor",
+        "torch_npu.utils.collect_env",
         "torch_npu.utils.dlpack",
     ],
     # Python code that most processes never use. Nothing here must stay out; it must not be paid for by everybody.

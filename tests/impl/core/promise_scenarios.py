@@ -165,12 +165,13 @@ def names_given_lazily_are_listed_and_kept() -> None:
     modules(heavy__inner=HEAVY)
     space: dict[str, Any] = {"__name__": "light", "own": 1}
     lazily(space, {"double": "heavy.inner:double"})
-    lazily(space, {"inner": "heavy.inner"})
+    lazily(space, {"inner": "heavy.inner", "made": list})
     assert {"double", "inner", "own"} <= set(space["__dir__"]())
     assert not _loaded()
     assert space["__getattr__"]("double")(2) == 4
     assert space["double"] is sys.modules["heavy.inner"].double
     assert space["__getattr__"]("inner") is sys.modules["heavy.inner"]
+    assert space["__getattr__"]("made") is space["made"] == []
     try:
         space["__getattr__"]("nothing")
     except AttributeError as error:

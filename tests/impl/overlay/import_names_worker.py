@@ -1,7 +1,5 @@
-"""What can be had of torch_npu after its import, as JSON: run once with the wheel alone, once with torch_npu_lazy.
-
-first: names of modules below torch_npu by module, as they are right after the import. then: what in torch's modules comes
-from torch_npu, once all modules that the wheel alone loads are loaded.
+"""What can be had of torch_npu after its import, as JSON: run with the wheel alone ("stock"), then with torch_npu_lazy
+("lazy", which reads the first one's answer) to see what of that is missing.
 """
 
 from __future__ import annotations
@@ -12,70 +10,79 @@ import json
 import operator
 import os
 import sys
+import warnings
+from typing import Any
 
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-if sys.argv[1] == "lazy":
+warnings.simplefilter("ignore")
+LAZY = sys.argv[1] == "lazy"
+if LAZY:
     import torch_npu_lazy  # noqa: F401
-import torch
-import torch_npu
-
-loaded = sorted(name for name in sys.modules if name.startswith(("torch.", "torch_npu.")))
-wanted = json.loads(sys.stdin.read()) if sys.argv[1] == "lazy" else {}
-lost = []
-for module, names in wanted.get("names", {}).items():
-    path = module.partition(".")[2]
-    try:
-        value = (
-            operator.attrgetter(path)(torch_npu)
-            if path and path in wanted["reachable"]
-            else importlib.import_module(module)
-        )
-    except AttributeError as error:
-        lost.append(f"{module}: {error}")
-        continue
-    lost += [f"{module}.{name}" for name in names if not hasattr(value, name)]
+import torch_npu  # noqa: E402
 
 
-def reachable(path: str) -> bool:
-    try:
-        return inspect.ismodule(operator.attrgetter(path)(torch_npu))
-    except AttributeError:
-        return False
+def _at(path: str) -> Any:
+    return operator.attrgetter(path)(torch_npu)
 
 
-names, paths = {}, []
-for name in loaded if not wanted else ():
-    if name.startswith("torch_npu."):
-        names[name] = (
-            sorted(key for key in vars(sys.modules[name]) if not key.startswith("__"))
-            if inspect.ismodule(sys.modules[name])
-            else []
-        )
-        if reachable(name.partition(".")[2]):
-            paths.append(name.partition(".")[2])
+def names_by_module() -> dict[str, list[str]]:
+    """By the path of each module below torch_npu that is an attribute all the way, the names in it."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        path = name.removeprefix("torch_npu.")
+        try:
+            reached = path != name and inspect.ismodule(module) and _at(path) is module
+        except AttributeError:
+            continue
+        if reached:
+            found[path] = sorted(key for key in vars(module) if not key.startswith("__"))
+    return found
 
-for name in wanted.get("loaded", ()):
-    importlib.import_module(name)
-theirs = {}
-for name in sorted(sys.modules):
-    module = sys.modules[name]
-    if not name.startswith("torch.") or name.startswith("torch.npu") or not inspect.ismodule(module):
-        continue
-    owners = [(name, module)] + [
-        (f"{name}.{key}", value)
-        for key, value in vars(module).items()
-        if inspect.isclass(value) and value.__module__ == name
-    ]
-    for owner, value in owners:
-        for key, each in list(vars(value).items()):
-            if isinstance(each, staticmethod | classmethod):
-                each = each.__func__
-            if not callable(each):
-                continue
-            try:
-                home = each.__module__
-            except Exception:
-                continue
-            if isinstance(home, str) and home.startswith("torch_npu"):
-                theirs[f"{owner}.{key}"] = f"{home}.{getattr(each, '__qualname__', '?')}"
-print(json.dumps({"names": names, "reachable": paths, "loaded": loaded, "theirs": theirs, "lost": lost}))
+
+def missing(wanted: dict[str, list[str]]) -> list[str]:
+    """What of it cannot be had by attribute access alone."""
+    lost = []
+    for path, names in wanted.items():
+        try:
+            module = _at(path)
+        except AttributeError as error:  # noqa: PERF203 - each path is tried
+            lost.append(f"{path}: {error}")
+        else:
+            lost += [f"{path}.{name}" for name in names if not hasattr(module, name)]
+    return lost
+
+
+def _home(value: object) -> str | None:
+    value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+    of_its_own = inspect.isroutine(value) or inspect.isclass(value)
+    home = getattr(value, "__module__", None) if of_its_own else type(value).__module__
+    if not isinstance(home, str) or not home.startswith("torch_npu"):
+        return None
+    return f"{home}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+
+
+def replacements() -> dict[str, str]:
+    """What in torch's modules, and in the classes defined there, comes from torch_npu."""
+    found = {}
+    for name, module in sorted(sys.modules.items()):
+        if not name.startswith("torch.") or name.startswith("torch.npu") or not inspect.ismodule(module):
+            continue
+        classes = [value for value in vars(module).values() if inspect.isclass(value) and value.__module__ == name]
+        owners = {name: vars(module)} | {f"{name}.{each.__name__}": vars(each) for each in classes}
+        for owner, names in owners.items():
+            found |= {f"{owner}.{key}": home for key, value in list(names.items()) if (home := _home(value))}
+    return found
+
+
+answer: dict[str, Any] = {}
+if LAZY:
+    stock = json.load(sys.stdin)
+    answer["new"] = len(sys.modules)
+    answer["missing"] = missing(stock["names"])
+    for each in stock["modules"]:
+        importlib.import_module(each)
+else:
+    answer["names"] = names_by_module()
+    answer["modules"] = sorted(name for name in sys.modules if name.startswith(("torch.", "torch_npu.")))
+answer["replacements"] = replacements()
+print(json.dumps(answer))

@@ -1,0 +1,49 @@
+"""Nothing that `import torch_npu` gives without torch_npu_lazy is lost with it: no name, no replacement in torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import simnpu
+
+WORKER = Path(__file__).with_name("import_names_worker.py")
+
+
+def _run(subject: str, given: str = "") -> dict[str, Any]:
+    environment = simnpu.environ() | {"TORCH_NPU_LAZY": "1" if subject == "lazy" else "0"}
+    command = [sys.executable, "-s", str(WORKER), subject]
+    ended = subprocess.run(
+        command, env=environment, input=given, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert ended.returncode == 0, ended.stderr
+    answer: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return answer
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[dict[str, Any], dict[str, Any]]:
+    stock = _run("stock")
+    return stock, _run("lazy", json.dumps(stock))
+
+
+def test_every_name_can_be_had_by_attribute_access(both: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    stock, lazy = both
+    assert len(stock["names"]) > 250
+    assert sum(map(len, stock["names"].values())) > 4000
+    assert lazy["missing"] == []
+
+
+def test_torch_has_the_same_replacements(both: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    stock, lazy = both
+    assert len(stock["replacements"]) > 40
+    changed = {name for name, home in stock["replacements"].items() if lazy["replacements"].get(name) != home}
+    added = set(lazy["replacements"]) - set(stock["replacements"])
+    # Marked as a wrapper of torch's own, so its home is torch.
+    assert changed <= {"torch.utils._config_module.ConfigModule.get_config_copy"}
+    assert added == set()
