@@ -8,7 +8,7 @@ Model code names the NPU form directly. Like any sub-module it must import what 
 # rule = "fsdp/direct/1"
 # level = "must"
 # timeout = 60
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 from harness import probe

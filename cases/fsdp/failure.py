@@ -10,7 +10,7 @@ torch_npu's fully_shard, half-way through its replacements. The cause is gone af
 # level = "must"
 # matrix = {}
 # timeout = 300
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import copy

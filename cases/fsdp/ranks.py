@@ -11,7 +11,7 @@ torch_npu was imported, as in many training scripts, and with torch_npu's own fo
 # matrix = { form = ["torch_bound_before", "torch_npu"] }
 # needs = ["ops", "hccl", "devices>=2"]
 # timeout = 300
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import copy

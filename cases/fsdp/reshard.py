@@ -11,7 +11,7 @@ plain parameter.
 # level = "must"
 # matrix = { form = ["torch", "torch_npu"] }
 # timeout = 60
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import torch

@@ -10,7 +10,7 @@ without it.
 # level = "must"
 # matrix = { order = ["fsdp_before", "fsdp_after"] }
 # timeout = 60
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import copy

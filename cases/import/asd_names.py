@@ -8,7 +8,7 @@ Both belong to long training and serving jobs that call them rarely: a name that
 # rule = "import/legacy/2"
 # level = "must"
 # timeout = 60
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import torch

@@ -11,7 +11,7 @@ no NPU Inductor.
 # level = "must"
 # matrix = { config_imported = ["after_torch_npu", "before_torch_npu"] }
 # timeout = 60
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import os
@@ -22,15 +22,18 @@ os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import torch
 
+if probe.param("config_imported") == "before_torch_npu":
+    import torch._inductor.config
+import torch_npu
+
 DEFAULTS = {
     "npu_backend": "default",
     "enable_shape_handling": False,
     "shape_handling_configs": [],
     "shape_handling_dict": None,
 }
-if probe.param("config_imported") == "before_torch_npu":
-    import torch._inductor.config
-import torch_npu
+if not hasattr(torch_npu._C, "_NPUShapeHandling"):  # a release without it has no keys for it
+    DEFAULTS = {"npu_backend": "default"}
 
 import torch._inductor.config as config
 

@@ -9,7 +9,7 @@ them.
 # rule = "import/distributed/3"
 # level = "must"
 # timeout = 60
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import inspect

@@ -10,7 +10,7 @@ Python stay in place and cost nothing.
 # level = "must"
 # matrix = { logs = ["off", "on"] }
 # timeout = 60
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import logging

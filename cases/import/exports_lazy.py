@@ -10,7 +10,7 @@ only its name may exist; a wrong name must fail as on any other module.
 # level = "must"
 # matrix = { access = ["attribute", "from"] }
 # timeout = 60
-# releases = ">=2.13"
+# releases = ">=2.10.0.post1"  # before, they were stored at once
 # ///
 
 import importlib

@@ -12,6 +12,8 @@ wrong; with a second registration Inductor sees the NPU twice.
 # releases = ">=2.9"
 # ///
 
+import sys
+import types
 from unittest import mock
 
 import torch.utils._triton
@@ -32,9 +34,16 @@ def record(device, interface):
     real(device, interface)
 
 
+triton = types.ModuleType("triton")
+triton.backends = types.ModuleType("triton.backends")
+triton.backends.backends = {}  # before 2.13 it is asked whether Triton serves the CPU, too
+present = {"triton": triton, "triton.backends": triton.backends}
+
+
 def ask(package):
     patched = mock.patch.object(torch.utils._triton, "has_triton_package", lambda: package)
-    with patched, mock.patch.object(device_interface, "register_interface_for_device", record):
+    recorded = mock.patch.object(device_interface, "register_interface_for_device", record)
+    with patched, recorded, mock.patch.dict(sys.modules, present):
         for turn in ("first", "second"):
             torch.utils._triton.has_triton.cache_clear()
             probe.same(torch.utils._triton.has_triton(), package, f"has_triton() asked the {turn} time, {package=}")

@@ -25,7 +25,8 @@ def instance(x):
     return x + 1 if isinstance(value, kind) and isinstance(value, generic) else x - 1
 
 
-for name in ("Event", "Stream"):
+# Before 2.12 torch itself takes a stream of any kind for a torch.Stream.
+for name in ("Event", "Stream") if torch.__version__ >= "2.12" else ("Event",):
     kind, generic = getattr(torch.npu, name), getattr(torch, name)
     value = kind()
     for function in (exact, instance):

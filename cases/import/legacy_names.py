@@ -9,7 +9,7 @@ release that lost one broke an installed base.
 # rule = "import/legacy/1"
 # level = "must"
 # timeout = 60
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import importlib

@@ -10,7 +10,7 @@ was loaded last must not serve a compile that asked for another one.
 # level = "must"
 # matrix = {}
 # timeout = 120
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import os

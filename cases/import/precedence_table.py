@@ -13,7 +13,7 @@ stand-in, so no code generator needs to be installed.
 # level = "must"
 # matrix = {}
 # timeout = 120
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import os

@@ -10,7 +10,7 @@ prepare the process before Dynamo traces. Where the choice comes from makes no d
 # level = "must"
 # matrix = {}
 # timeout = 120
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import os

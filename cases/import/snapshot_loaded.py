@@ -9,7 +9,7 @@ program is written; laziness may not take these away.
 # rule = "import/snapshot/3"
 # level = "must"
 # timeout = 60
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import operator

@@ -11,9 +11,10 @@ before `import torch_npu`.
 # level = "must"
 # matrix = {}
 # timeout = 120
-# releases = ">=2.12"
+# releases = ">=2.10"
 # ///
 
+import inspect
 import json
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -53,6 +54,8 @@ BUILT = {
     "after_refusal": after_refusal,
     "equality": equality,
 }
+if "name" not in inspect.signature(Wrapper).parameters:  # torch before 2.12
+    del BUILT["name_positional"], BUILT["name_keyword"]
 
 
 def state(name):

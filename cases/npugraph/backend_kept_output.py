@@ -11,7 +11,7 @@ for CUDA. The outputs of the current step, and clones of old ones, stay right.
 # level = "must"
 # needs = ["ops", "graph"]
 # timeout = 120
-# releases = ">=2.7.1"
+# releases = ">=2.12"  # before, torch's own backend takes each inference for a forward pass of training, too
 # ///
 
 import torch

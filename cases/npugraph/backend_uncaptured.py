@@ -65,4 +65,5 @@ for name, function in PROGRAMS.items():
         probe.close(graphed(other.npu()), captured(other), f"result {number} of a captured function beside {name}")
 
 replays = probe.device_calls().get("aclmdlRIExecuteAsync", 0)
-probe.check(replays >= 10, "the captured function is replayed", replays=replays)
+# Before 2.12 a call is taken for a forward pass of training, and each of a row is recorded anew.
+probe.check(replays >= (10 if torch.__version__ >= "2.12" else 1), "the captured function is replayed", replays=replays)

@@ -10,7 +10,7 @@ one.
 # level = "must"
 # matrix = {}
 # timeout = 90
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import os

@@ -12,7 +12,7 @@ taken to wait for the first one's end.
 # level = "must"
 # matrix = { by = ["compile", "scope"] }
 # timeout = 90
-# releases = ">=2.13"
+# releases = ">=2.10"
 # ///
 
 import os
