@@ -133,7 +133,7 @@ def run_setup():
 
 with mock.patch.object(npu_dynamo, "_run_dynamo_setup_step", step):
     thread = probe.thread(run_setup)
-    while (at := stops.get(timeout=30)) is not None:
+    while (at := stops.get(timeout=90)) is not None:  # all children of an importer in one go
         os.register_at_fork(after_in_parent=made[at].set)
         fork_at(at)
         go_on[at].set()

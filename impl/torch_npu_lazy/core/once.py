@@ -14,7 +14,9 @@ Invariants of a function made by `run_once`
 
 Invariants of `Steps`
 - A step that has completed is never run again, whatever fails later.
-- A step on the stack of the calling thread is never started again: not by re-entry, and not in a forked child.
+- A step on the stack of the calling thread is not started again by re-entry. In a child forked from inside the step it
+  is, once: what it has done so far is not known there, and a setup that ended without it would be silently incomplete.
+  Not a second time in a child of that child, since a step that forks would go on for ever.
 """
 
 from __future__ import annotations
@@ -164,7 +166,7 @@ class Steps:
 
     completed: the names of the steps that have completed, in that order.
     interrupted: steps that a fork cut in two, in the child; they are run again there, so they must be safe to repeat.
-    It happens only if the fork could not wait (see `locks`).
+    It happens if the fork could not wait (see `locks`), or came from inside the step.
     """
 
     def __init__(self, name: str) -> None:
@@ -195,7 +197,7 @@ class Steps:
 
     def after_fork(self, survivor: int) -> None:
         for step, ident in list(self._active.items()):
-            if ident != survivor:
+            if ident != survivor or step not in self.interrupted:
                 del self._active[step]
                 self.interrupted.append(step)
 

@@ -185,20 +185,39 @@ def a_child_of_a_stalled_ending_can_import_and_set_up() -> None:
     assert trigger.settled
 
 
-def a_fork_inside_a_step_runs_the_rest_in_the_child() -> None:
+def a_fork_inside_a_step_repeats_it_in_the_child_and_runs_the_rest() -> None:
+    for undone in (True, False):
+        setup = _Setup()
+
+        def fork(setup: _Setup = setup, undone: bool = undone) -> None:
+            def child() -> None:
+                setup.before = setup.after = lambda: None
+                setup.run()
+                assert setup.run.has_run
+                assert setup.counts == {"a": 1, "b": 1 if undone else 2, "c": 1}
+                assert setup.steps.interrupted == ["b"]
+
+            in_child(child)
+
+        if undone:
+            setup.before = fork
+        else:
+            setup.after = fork
+        setup.complete()
+
+
+def a_step_that_forks_does_not_do_so_for_ever() -> None:
     setup = _Setup()
+    setup.before = lambda: in_child(child)
+    depth = [0]
 
-    def fork() -> None:
-        def child() -> None:
-            # The step is on this thread's stack: it must not be started again, nor the fork with it.
-            setup.run()
-            assert setup.run.has_run
-            assert setup.counts == {"a": 1, "b": 1, "c": 1}
-            assert not setup.steps.interrupted
+    def child() -> None:
+        depth[0] += 1
+        assert depth[0] <= 2, "the child of a child repeats the step too"
+        setup.run()
+        assert setup.run.has_run
+        assert setup.counts["c"] == 1
 
-        in_child(child)
-
-    setup.after = fork
     setup.complete()
 
 
@@ -308,8 +327,12 @@ def two_threads_at_work_fork_at_once() -> None:
     for setup in setups:
 
         def fork(setup: _Setup = setup) -> None:
+            def child() -> None:
+                setup.after = lambda: None
+                setup.run()
+
             meet.wait(DEADLINE)
-            in_child(lambda: setup.run() or None)
+            in_child(child)
 
         setup.after = fork
         runner.start(setup.run)

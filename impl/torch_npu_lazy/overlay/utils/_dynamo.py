@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from _thread import get_ident
 
 import torch
 import torch_npu
@@ -215,34 +214,43 @@ def _lazy_inductor_setup() -> None:
     _inject_inductor_npu_backend_config()
 
 
+_values_before: list[str | None] = []
+"""The variable before each of the scopes that a thread is in, outermost first. One list for all: scopes in generators
+may end out of order, and the variable has to be the user's after the last."""
+
+
+class _PutBack:
+    """In a child that another thread's scope was forked into, nobody else puts the user's value back."""
+
+    def after_fork(self, survivor: int) -> None:
+        if _values_before and _scope_lock.owner != survivor:
+            _put_back(_values_before[0])
+            _values_before.clear()
+
+
+# Before the lock, which forgets in a child who had it.
+locks.at_fork(_PutBack())
 _scope_lock = locks.ScopeLock("the NPU backend scope")
 
 
-class _Scopes:
-    """The scopes that one thread is in."""
+# Both run for each compiled call, and get() and pop() of os.environ take as long as all the rest.
 
-    def __init__(self) -> None:
-        self.thread = 0
-        self.before: list[str | None] = []
-        """The variable before each, outermost first. A list for all: scopes in generators may end out of order, and
-        the variable has to be the user's after the last."""
-        locks.at_fork(self)
 
-    def after_fork(self, survivor: int) -> None:
-        """The thread may not be here, and nobody else will put the user's value back."""
-        if self.before and self.thread != survivor:
-            _put_back(self.before[0])
-            self.before.clear()
+def _chosen() -> str | None:
+    try:
+        return os.environ[VARIABLE]
+    except KeyError:
+        return None
 
 
 def _put_back(value: str | None) -> None:
-    if value is None:
-        os.environ.pop(VARIABLE, None)
-    elif os.environ.get(VARIABLE) != value:
+    if value is not None:
         os.environ[VARIABLE] = value
-
-
-_scopes = _Scopes()
+        return
+    try:
+        del os.environ[VARIABLE]
+    except KeyError:
+        return
 
 
 class _NpuBackendScope:
@@ -260,10 +268,9 @@ class _NpuBackendScope:
 
     def __enter__(self) -> _NpuBackendScope:
         _scope_lock.__enter__()
-        old = os.environ.get(VARIABLE)
+        old = _chosen()
         # Noted before anything changes, since a fork may come at any time.
-        _scopes.thread = get_ident()
-        _scopes.before.append(old)
+        _values_before.append(old)
         try:
             if old != self.backend:
                 os.environ[VARIABLE] = self.backend
@@ -279,10 +286,13 @@ class _NpuBackendScope:
         return self
 
     def __exit__(self, *_: object) -> bool:
+        old = _values_before[-1]
         try:
-            _put_back(_scopes.before[-1])
+            # It is most often what it was.
+            if old != self.backend or _chosen() != old:
+                _put_back(old)
         finally:
-            _scopes.before.pop()
+            _values_before.pop()
             _scope_lock.__exit__()
         return False
 
@@ -330,7 +340,7 @@ def patch_inductor_wrapper() -> None:
 
     @functools.wraps(call)
     def new_call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        patches = kwargs.get("config_patches")
+        patches = kwargs and kwargs.get("config_patches")
         if patches and "npu_backend" in patches:
             backend = this._resolve_npu_backend(patches["npu_backend"])
         else:
