@@ -47,6 +47,7 @@ compat: $(READY) ## the judge under Python 3.10-3.13 and pytest 9.0-9.2, with an
 
 bench: setup ## measure: what the harness, the reference implementation and the simulator cost
 	$(BIN)/python bench/suite_cost.py
+	$(BIN)/python bench/import_cost.py
 	$(BIN)/python bench/lazy_calls.py
 	$(BIN)/python bench/op_cost.py $(ARGS)
 

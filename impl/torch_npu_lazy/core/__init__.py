@@ -6,6 +6,7 @@ at import.
     once      run_once and the ledger of named steps
     trigger   run something when a module has been imported
     deferral  stand-ins for modules that shall load later
+    promise   names that a module's body imports and needs only later
 
 Nothing is imported here: a user takes the module it needs.
 """

@@ -12,6 +12,16 @@ import pytest
 
 import simnpu
 
+REWRAPPED = {"torch.utils._config_module.ConfigModule.get_config_copy"}
+"""Replaced as before, and marked as a wrapper of torch's own, so that its home is torch."""
+
+INSTALLED = {
+    "torch.utils._config_module.ConfigModule.__init_subclass__",
+    "torch.version.__dir__",
+    "torch.version.__getattr__",
+}
+"""How keys of a configuration, and the version of CANN, are there before anybody has computed them."""
+
 WORKER = Path(__file__).with_name("import_names_worker.py")
 
 
@@ -35,7 +45,7 @@ def both() -> tuple[dict[str, Any], dict[str, Any]]:
 def test_every_name_can_be_had_by_attribute_access(both: tuple[dict[str, Any], dict[str, Any]]) -> None:
     stock, lazy = both
     assert len(stock["names"]) > 250
-    assert sum(map(len, stock["names"].values())) > 4000
+    assert sum(map(len, stock["names"].values())) > 3000
     assert lazy["missing"] == []
 
 
@@ -44,6 +54,5 @@ def test_torch_has_the_same_replacements(both: tuple[dict[str, Any], dict[str, A
     assert len(stock["replacements"]) > 40
     changed = {name for name, home in stock["replacements"].items() if lazy["replacements"].get(name) != home}
     added = set(lazy["replacements"]) - set(stock["replacements"])
-    # Marked as a wrapper of torch's own, so its home is torch.
-    assert changed <= {"torch.utils._config_module.ConfigModule.get_config_copy"}
-    assert added == set()
+    assert changed <= REWRAPPED
+    assert added <= INSTALLED
