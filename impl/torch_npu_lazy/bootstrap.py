@@ -42,6 +42,7 @@ def activate() -> None:
         _refuse("torch_npu has been imported before; import torch_npu_lazy first, or enable it for the environment")
         return
     finder.rewrites[PACKAGE] = _begin
+    finder.announcements.append(_announced)
     # Without the mutex of `locks`, which would import threading in every process of an enabled environment.
     finder.seat()
 
@@ -53,6 +54,18 @@ def look() -> None:
     # The lookup itself chooses.
     if port is None and refusal is None and find_spec(PACKAGE) is None:
         _refuse("torch_npu is not installed here", aloud=False)
+
+
+def _announced(context: Any) -> list[Any]:
+    """For importlib.metadata: the backends that the wheel announces in later releases only."""
+    if context.name not in (None, "torch_npu_lazy"):
+        return []
+    look()
+    if port is None or not port.backends:
+        return []
+    from torch_npu_lazy.announcement import Announcement
+
+    return [Announcement(port.backends)]
 
 
 def _begin(spec: ModuleSpec) -> ModuleSpec:
@@ -88,6 +101,8 @@ def _install(chosen: Port) -> None:
 
     for name in {*chosen.amended, *chosen.imports}:
         finder.rewrites.setdefault(name, _amended)
+    for name in chosen.ours:
+        finder.rewrites[name], finder.additions[name] = _ours, _addition
     for name, late in chosen.late.items():
         if late.deferral not in deferrals:
             waits_for = chosen.wakes.get(late.deferral)
@@ -96,6 +111,33 @@ def _install(chosen: Port) -> None:
     for name, waits_for in chosen.wakes.items():
         if name in deferrals:
             when_imported(waits_for, lambda _, wake=deferrals[name].wake: wake())
+
+
+def wake(deferral: str) -> None:
+    """Wake a deferral of the table in force, if that has one of this name. Raises what waking raises."""
+    if deferral in deferrals:
+        deferrals[deferral].wake()
+
+
+def _ours(spec: ModuleSpec) -> ModuleSpec:
+    """The overlay's file in place of the wheel's, whose loader stays at hand as `__spec__.loader_state`."""
+    from importlib.machinery import SourceFileLoader
+
+    path = _path(spec.name, package=spec.submodule_search_locations is not None)
+    spec.loader_state, spec.loader = spec.loader, SourceFileLoader(spec.name, path)
+    spec.origin, spec.cached = path, None
+    events.record("ours", spec.name)
+    return spec
+
+
+def _addition(name: str) -> ModuleSpec:
+    """A module that the wheel lacks."""
+    from importlib.util import spec_from_file_location
+
+    spec = spec_from_file_location(name, _path(name, package=False))
+    assert spec is not None
+    events.record("ours", name)
+    return spec
 
 
 def _amended(spec: ModuleSpec) -> ModuleSpec:
@@ -125,7 +167,7 @@ class Amending:
 
     def __init__(self, real: Any, spec: ModuleSpec) -> None:
         self._real, self._spec = real, spec
-        self._defined: dict[str, Any] | None = None
+        self._defined: set[str] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -134,20 +176,21 @@ class Amending:
         return self._real.create_module(spec)
 
     def before_body(self, module: ModuleType) -> None:
-        """Execute the overlay in a stand-in. What it defines is put back after the wheel's body, the same objects: by
-        then others have them."""
+        """Execute the overlay in a stand-in. What its names stand for by then is put back after the wheel's body:
+        others have it, and may have put something else there."""
         before = dict(vars(module))
         self._amend(module)
         absent = object()
-        self._defined = {name: value for name, value in vars(module).items() if before.get(name, absent) is not value}
+        self._defined = {name for name, value in vars(module).items() if before.get(name, absent) is not value}
 
     def exec_module(self, module: ModuleType) -> None:
         for owner, attribute in ((self._spec, "loader"), (module.__spec__, "loader"), (module, "__loader__")):
             if getattr(owner, attribute, None) is self:
                 setattr(owner, attribute, self._real)
+        early = {name: value for name, value in vars(module).items() if name in (self._defined or ())}
         self._execute(module)
         if self._defined is not None:
-            vars(module).update(self._defined)
+            vars(module).update(early)
         elif port is not None and self._spec.name in port.amended:
             self._amend(module)
 
@@ -169,16 +212,19 @@ def amend(name: str, namespace: dict[str, Any], *, package: bool) -> None:
     """Execute the overlay of a module in a namespace."""
     from importlib.machinery import SourceFileLoader
 
-    parts = name.split(".")[1:] + (["__init__"] if package else [])
-    path = os.path.join(OVERLAY, *parts) + ".py"  # noqa: PTH118
     # The loader keeps the compiled code in a .pyc; the name is one that nothing is imported by.
-    named = ".".join(["torch_npu_lazy.overlay", *parts])
-    code = SourceFileLoader(named, path).get_code(named)
+    named = f"torch_npu_lazy.overlay.{name}"
+    code = SourceFileLoader(named, _path(name, package=package)).get_code(named)
     assert code is not None
     documented = namespace.get("__doc__")
     exec(code, namespace)
     namespace["__doc__"] = documented
     events.record("amend", name)
+
+
+def _path(name: str, *, package: bool) -> str:
+    """The overlay's file for a module."""
+    return os.path.join(OVERLAY, *name.split(".")[1:], *(["__init__"] if package else [])) + ".py"  # noqa: PTH118
 
 
 def _refuse(why: str, *, aloud: bool = True) -> None:

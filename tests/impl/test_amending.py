@@ -237,13 +237,15 @@ def test_a_late_module_amended_early_has_our_names_from_the_start_and_for_good(p
         assert heavy.replaced is replaced and heavy.ran == ["ours"]
         assert "colorsys" not in sys.modules
         state.append("before")
+        heavy.other = mine = lambda: "the user's"
         import chunk
         assert "colorsys" in sys.modules and heavy.ran == ["ours"]
         assert heavy.replaced is replaced and heavy.state == ["before"]
         assert heavy.kept() == replaced() == "ours"
+        assert heavy.other is mine
         """,
-        wheel=LATE["wheel"],
-        overlay={"heavy.py": 'ran = ["ours"]\nstate = []\ndef replaced(): return "ours"\n'},
+        wheel={"heavy.py": LATE["wheel"]["heavy.py"] + "other = None\n"},
+        overlay={"heavy.py": 'ran = ["ours"]\nstate = []\ndef replaced(): return "ours"\nother = None\n'},
         table="""
             amended=["torch_npu.heavy"],
             late={"torch_npu.heavy": ports.Late("heavy", early=True)},
@@ -331,4 +333,92 @@ def test_import_statements_of_a_body_can_be_answered_otherwise(program: Program)
         },
         overlay={"light.py": "ours = True\n"},
         table="""amended=["torch_npu.light"], imports={"torch_npu.light": {"torch_npu.part": ()}}""",
+    )
+
+
+def test_a_late_module_that_is_imported_after_its_time_is_an_ordinary_one(program: Program) -> None:
+    program(
+        """
+        import chunk
+        import torch_npu.heavy as heavy
+        assert "colorsys" in sys.modules and heavy.ran == ["wheel", "ours"]
+        heavy.record(1)
+        assert heavy.called == [(1,)] and type(heavy) is type(sys)
+        """,
+        **LATE,
+        table="""
+            amended=["torch_npu.heavy"],
+            late={"torch_npu.heavy": ports.Late("heavy", calls=["record"])},
+            wakes={"heavy": "chunk"},
+        """,
+    )
+
+
+def test_a_module_of_ours_stands_for_the_wheels_whose_body_is_at_hand(program: Program) -> None:
+    program(
+        """
+        import inspect, torch_npu.thing as thing
+        assert thing.ran == ["ours"] and not hasattr(thing, "kept")
+        assert thing.__file__.endswith("overlay/thing.py") and "here" in inspect.getsource(thing)
+        thing.__spec__.loader_state.exec_module(thing)
+        assert thing.ran == ["ours", "wheel"] and thing.kept() == "wheel"
+        """,
+        wheel={"thing.py": WHEEL},
+        overlay={"thing.py": 'ran = ["ours"]  # here\n'},
+        table='amended=[], ours=["torch_npu.thing"]',
+    )
+
+
+def test_a_package_of_ours_has_the_wheels_children(program: Program) -> None:
+    program(
+        """
+        from torch_npu.part.child import name
+        import torch_npu.part
+        assert name == "wheel's child" and torch_npu.part.name == "ours"
+        """,
+        wheel={"part/__init__.py": 'name = "wheel"\n', "part/child.py": 'name = "wheel\'s child"\n'},
+        overlay={"part/__init__.py": 'name = "ours"\n'},
+        table='amended=[], ours=["torch_npu.part"]',
+    )
+
+
+def test_a_module_that_the_wheel_lacks_is_added(program: Program) -> None:
+    program(
+        """
+        import importlib.util
+        assert importlib.util.find_spec("torch_npu.fresh").origin.endswith("overlay/fresh.py")
+        assert "torch_npu.fresh" not in sys.modules
+        from torch_npu import fresh
+        assert fresh.__name__ == "torch_npu.fresh" and fresh.name == "ours"
+        assert importlib.reload(fresh) is fresh
+        """,
+        wheel={},
+        overlay={"fresh.py": 'name = "ours"\n'},
+        table='amended=[], ours=["torch_npu.fresh"]',
+    )
+
+
+def test_backends_that_the_wheel_does_not_announce_are_found_through_the_metadata(program: Program) -> None:
+    program(
+        """
+        from importlib.metadata import distribution, entry_points
+        (point,) = entry_points(group="torch_dynamo_backends")
+        assert (point.name, point.value) == ("npu", "torch_npu.dynamo:backend")
+        assert "torch" not in sys.modules and "torch_npu" not in sys.modules
+        assert point.load() == "the backend"
+        assert distribution("torch_npu_lazy").version == torch_npu_lazy.__version__
+        """,
+        wheel={"dynamo.py": 'backend = "the backend"\n'},
+        overlay={},
+        table='amended=[], backends={"npu": "torch_npu.dynamo:backend"}',
+    )
+
+
+def test_no_distribution_is_added_where_the_wheel_announces_itself(program: Program) -> None:
+    program(
+        """
+        from importlib.metadata import distributions
+        assert [each for each in distributions() if each.metadata["Name"] == "torch_npu_lazy"] == []
+        """,
+        **ONE,
     )

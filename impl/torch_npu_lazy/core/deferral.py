@@ -80,13 +80,16 @@ class Deferral:
         open: bool = False,
         apart: Iterable[str] = (),
     ) -> ModuleSpec:
-        """A spec whose import puts a stand-in in place of the module that `spec` would load.
+        """A spec whose import puts a stand-in in place of the module that `spec` would load; `spec` itself when the
+        time has come already.
 
         calls: functions that are recorded when called. public: names whose access wakes. Both are listed by dir().
         early: called with the stand-in when it is imported, to put names in it that shall be there from the start.
         open: access to any other name wakes too, but for special ones; for modules that are deferred because they are
         slow, not because they must not load. apart: modules below this one that can be imported without waking it.
         """
+        if self.woken:
+            return spec
         from importlib.machinery import ModuleSpec
 
         loader: Any = _Standing(_Details(self, spec, tuple(calls), tuple(public), opens=open), early)

@@ -26,7 +26,7 @@ from torch_npu_lazy.core.once import bodies_done, import_first, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
@@ -138,6 +138,10 @@ class Finder:
         """Modules below such a package for which nothing is done."""
         self.rewrites: dict[str, Callable[[ModuleSpec], ModuleSpec]] = {}
         """By module, what makes another spec of the one that the others gave."""
+        self.additions: dict[str, Callable[[str], ModuleSpec]] = {}
+        """By module that the others do not know, what makes its spec."""
+        self.announcements: list[Callable[[Any], Iterable[Any]]] = []
+        """What adds distributions to those that importlib.metadata finds."""
         self._asking: set[tuple[int, str]] = set()
 
     def seat(self) -> None:
@@ -186,7 +190,8 @@ class Finder:
         triggers = self.watched.get(name, ())
         before = self.parents.get(name.rpartition(".")[0]) if name not in self.apart else None
         rewrite = self.rewrites.get(name)
-        if not triggers and before is None and rewrite is None:
+        addition = self.additions.get(name)
+        if not triggers and before is None and rewrite is None and addition is None:
             return None
         asking = (get_ident(), name)
         if asking in self._asking:
@@ -197,6 +202,9 @@ class Finder:
             spec = self._ask(name, path, target)
         finally:
             self._asking.discard(asking)
+        if spec is None and addition is not None:
+            spec = addition(name)
+            rewrite = None
         if spec is None or spec.loader is None or type(spec.loader) in (Loader, LegacyLoader):
             return spec
         if rewrite is not None:
@@ -208,6 +216,10 @@ class Finder:
         kind = Loader if hasattr(spec.loader, "exec_module") else LegacyLoader
         spec.loader = kind(spec.loader, spec, triggers, before)  # type: ignore[assignment]
         return spec
+
+    def find_distributions(self, context: Any) -> Iterable[Any]:
+        """As importlib.metadata asks each entry of sys.meta_path."""
+        return [each for announce in self.announcements for each in announce(context)]
 
     def _ask(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         finders = list(sys.meta_path)

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from torch_npu_lazy.ports.steps import Call, Step
+
 
 class Late:
     """A module of the wheel that stays out until its deferral wakes.
@@ -40,11 +42,28 @@ class Port:
     """A release line.
 
     torch_npu, torch: the public versions that belong together. amended: modules after whose body the overlay of the
-    same path is executed in their namespace. late: see `Late`. wakes: deferral -> module of torch whose import wakes
-    it. imports: module -> what import statements of its body get instead; see `core.promise.execute`.
+    same path is executed in their namespace. ours: modules that are the overlay's file alone, whether the wheel has one
+    of that name or not. late: see `Late`. wakes: deferral -> module of torch whose import wakes it. imports: module ->
+    what import statements of its body get instead; see `core.promise.execute`. dynamo, inductor: the steps of Dynamo's
+    and Inductor's setup, in order. generators: what a code generator of Inductor needs each time it is chosen.
+    cpu_counts_for_triton: whether has_triton looks at CPUs without being asked to. backends: backends of Dynamo that
+    the wheel's metadata does not announce, name -> "module:object".
     """
 
-    __slots__ = ("amended", "imports", "late", "torch", "torch_npu", "wakes")
+    __slots__ = (
+        "amended",
+        "backends",
+        "cpu_counts_for_triton",
+        "dynamo",
+        "generators",
+        "imports",
+        "inductor",
+        "late",
+        "ours",
+        "torch",
+        "torch_npu",
+        "wakes",
+    )
 
     def __init__(
         self,
@@ -52,16 +71,25 @@ class Port:
         torch_npu: str,
         torch: str,
         amended: Iterable[str],
+        ours: Iterable[str] = (),
         late: Mapping[str, Late] | None = None,
         wakes: Mapping[str, str] | None = None,
         imports: Mapping[str, Mapping[str, str | tuple[str, ...]]] | None = None,
+        dynamo: Iterable[Step] = (),
+        inductor: Iterable[Step] = (),
+        generators: Mapping[str, Iterable[Call]] | None = None,
+        cpu_counts_for_triton: bool = False,
+        backends: Mapping[str, str] | None = None,
     ) -> None:
         self.torch_npu, self.torch = torch_npu, torch
         self.amended, self.late, self.wakes = frozenset(amended), dict(late or {}), dict(wakes or {})
+        self.ours, self.dynamo, self.inductor = frozenset(ours), tuple(dynamo), tuple(inductor)
+        self.generators = {name: tuple(calls) for name, calls in (generators or {}).items()}
         self.imports = dict(imports or {})
+        self.cpu_counts_for_triton, self.backends = cpu_counts_for_triton, dict(backends or {})
 
 
-SUPPORTED = {"2.13.0": "2.13.0"}
+SUPPORTED = {"2.10.0": "2.10.0", "2.13.0": "2.13.0"}
 """torch_npu version -> the torch that belongs to it. The table is ports/v<version>.py, with underscores."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch_npu_lazy.core.promise import LATER
 from torch_npu_lazy.ports import Late, Port
+from torch_npu_lazy.ports.steps import Call, Step
 
 PORT = Port(
     torch_npu="2.13.0",
@@ -25,9 +26,12 @@ PORT = Port(
         "torch_npu.npu._graph_tree_state",
         "torch_npu.npu.streams",
         "torch_npu.utils._dynamo",
-        "torch_npu.utils._inductor",
         "torch_npu.utils.collect_env",
         "torch_npu.utils.dlpack",
+    ],
+    ours=[
+        "torch_npu.utils._inductor",
+        "torch_npu.utils._rng_prims_patch",
     ],
     # Python code that most processes never use. Nothing here must stay out; it must not be paid for by everybody.
     late={
@@ -62,6 +66,39 @@ PORT = Port(
             """,
             apart=["_add_metadata_sanitizer_patch", "_add_mstx_patch"],
         ),
+    },
+    dynamo=[
+        Step(
+            "device_interface",
+            Call("torch_npu.utils._dynamo:_dynamo_register_interface_for_device"),
+            Call("torch_npu.utils._dynamo:register_npu_current_stream_handler"),
+        ),
+        Step(
+            "user_defined_class_variable",
+            Call(
+                "torch_npu.utils._dynamo:patch_user_defined_class_variable",
+                unless="torch._dynamo.variables.user_defined:UserDefinedClassVariable.__new__",
+            ),
+        ),
+        Step("stream_event_variable", Call("torch_npu.utils._dynamo:patch_stream_event_variable_python_type")),
+        Step("npu_stream_context", Call("torch_npu.utils._dynamo:patch_npu_stream_context")),
+        Step(
+            "builtin_variable",
+            Call(
+                "torch_npu.utils._dynamo:patch_builtin_variable",
+                unless="torch._dynamo.variables.builtin:BuiltinVariable.call_id",
+            ),
+        ),
+        Step("backends", Call("torch_npu.dynamo:_register_backends")),
+        Step("trace_rules", Call("torch_npu.dynamo.trace_rule:_patch_npu_trace_rules")),
+        Step("graphsafe_rng", Call("torch_npu.utils._dynamo:register_npu_graphsafe_rng")),
+        Step("dynamo_optimize", Call("torch_npu.utils._dynamo:patch_dynamo_optimize")),
+    ],
+    generators={
+        "ascendc": [
+            Call("torch_npu._inductor.deterministic_cache:patch_npu_deterministic_level_cache_keys"),
+            Call("torch_npu.dynamo._deterministic_guard:install_npu_deterministic_level_guard"),
+        ],
     },
     # DTensor brings sympy, 500 modules and half a second.
     imports={

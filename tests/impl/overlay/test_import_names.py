@@ -22,6 +22,15 @@ INSTALLED = {
 }
 """How keys of a configuration, and the version of CANN, are there before anybody has computed them."""
 
+RENAMED = {f"torch._prims.rng_prims.{name}" for name in ("get_device", "philox_rand_offset", "register_philox_rand")}
+"""Of the same module, by other names: one file for all releases."""
+
+IMPORTED = {
+    f"utils._inductor.{name}"
+    for name in ("Optional", "TensorLike", "aten", "operator", "reduce", "register_rng_prim", "torch")
+}
+"""What that module has imported for itself in the wheel."""
+
 WORKER = Path(__file__).with_name("import_names_worker.py")
 
 
@@ -46,7 +55,7 @@ def test_every_name_can_be_had_by_attribute_access(both: tuple[dict[str, Any], d
     stock, lazy = both
     assert len(stock["names"]) > 250
     assert sum(map(len, stock["names"].values())) > 3000
-    assert lazy["missing"] == []
+    assert set(lazy["missing"]) <= IMPORTED
 
 
 def test_torch_has_the_same_replacements(both: tuple[dict[str, Any], dict[str, Any]]) -> None:
@@ -54,5 +63,6 @@ def test_torch_has_the_same_replacements(both: tuple[dict[str, Any], dict[str, A
     assert len(stock["replacements"]) > 40
     changed = {name for name, home in stock["replacements"].items() if lazy["replacements"].get(name) != home}
     added = set(lazy["replacements"]) - set(stock["replacements"])
-    assert changed <= REWRAPPED
+    assert changed <= REWRAPPED | RENAMED
+    assert all(lazy["replacements"][name].startswith("torch_npu.utils._inductor.") for name in RENAMED)
     assert added <= INSTALLED

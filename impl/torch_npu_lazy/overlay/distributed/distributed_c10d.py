@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     import torch
     from torch.distributed.distributed_c10d import ProcessGroup
 
-_gather_to_rank = this._gather
+_gather_to_rank, _gather_object_to_rank = this._gather, this._gather_object
+
+
+def _receiver(function: str, dst: int | None, group: ProcessGroup | None, group_dst: int | None) -> int:
+    """The receiver's rank in the default group, which is all that the wheel takes."""
+    if group_dst is not None and dst is not None:
+        raise ValueError(f"{function}: give the receiver by dst or by group_dst, not by both")
+    if group_dst is not None and not _rank_not_in_group(group):  # type: ignore[arg-type]
+        return get_global_rank(group or _get_default_group(), group_dst)
+    return 0 if dst is None else dst
 
 
 def _gather(  # noqa: PLR0917 torch.distributed.gather has these
@@ -27,8 +36,15 @@ def _gather(  # noqa: PLR0917 torch.distributed.gather has these
 
     Raises ValueError if both ranks are given.
     """
-    if group_dst is not None and dst is not None:
-        raise ValueError("gather: give the receiver by dst or by group_dst, not by both")
-    if group_dst is not None and not _rank_not_in_group(group):  # type: ignore[arg-type]
-        dst = get_global_rank(group or _get_default_group(), group_dst)
-    return _gather_to_rank(tensor, gather_list, 0 if dst is None else dst, group, async_op)
+    return _gather_to_rank(tensor, gather_list, _receiver("gather", dst, group, group_dst), group, async_op)
+
+
+def _gather_object(
+    obj: Any,
+    object_gather_list: list[Any] | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    group_dst: int | None = None,
+) -> None:
+    """The same for objects."""
+    _gather_object_to_rank(obj, object_gather_list, _receiver("gather_object", dst, group, group_dst), group)

@@ -1,5 +1,8 @@
 """The NPU's backends of Dynamo: registered once each, whoever came first; and what stands for torchair and npugraph_ex
-until somebody imports them."""
+until somebody imports them.
+
+Complete by itself: where a release is not lazy this file stands for the wheel's, whose body loads Dynamo and registers.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ import os
 import signal
 import sys
 import threading
+import time
+import warnings
 from importlib import import_module
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
 import torch_npu.dynamo as this
+
 from torch_npu_lazy.core import events
 from torch_npu_lazy.core.trigger import finder
 
@@ -19,6 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
     from typing import Any
+
+
+__all__: list[str] = []
+NPUGRAPH_EX_BACKEND = "npugraph_ex"
+
+_folder: str = next(iter(this.__path__))
 
 
 # --- stand-ins ---
@@ -55,7 +67,7 @@ class _LazyBackend:
     """The attribute that holds the real package; code outside reads and sets it."""
 
     def __init__(self, pkg_name: str) -> None:
-        folder = os.path.join(os.path.dirname(this.__file__), pkg_name)  # noqa: PTH118, PTH120
+        folder = os.path.join(_folder, pkg_name)  # noqa: PTH118
         file = os.path.join(folder, "__init__.py")  # noqa: PTH118
         spec = _ImportedSpec(pkg_name, SourceFileLoader(pkg_name, file), origin=file, is_package=True)
         spec.submodule_search_locations = [folder]
@@ -86,7 +98,7 @@ class _LazyBackend:
         if not getattr(package.__spec__, "_initializing", False):
             self._failed = False
             setattr(self, self._slot, package)
-            this._bind_lazy_submodules(self, package, self._pkg_name)
+            _bind_lazy_submodules(self, package, self._pkg_name)
 
     def __setattr__(self, name: str, value: object) -> None:
         """What is set on the one shows on the other: children that are imported later, and what a user sets."""
@@ -115,10 +127,15 @@ class _LazyBackend:
         try:
             return getattr(package, name)
         except AttributeError:
-            this._bind_lazy_submodules(self, package, self._pkg_name)
+            _bind_lazy_submodules(self, package, self._pkg_name)
             return getattr(package, name)
 
-    _pta_error_code = this._LazyBackend._pta_error_code
+    @staticmethod
+    def _pta_error_code() -> str:
+        """As torch_npu ends its errors, without importing the module that it has for that: somebody may be walking
+        through sys.modules."""
+        now = time.strftime("%Y-%m-%d-%H:%M:%S", time.localtime())
+        return f"\n[ERROR] {now} (PID:{os.getpid()}, Device:-1, RankID:-1) ERR00005 PTA internal error"
 
 
 class _LazyTorchair(_LazyBackend):
@@ -127,6 +144,24 @@ class _LazyTorchair(_LazyBackend):
 
 class _LazyNpuGraphEx(_LazyBackend):
     _slot = "_npugraph_ex"
+
+
+def _bind_lazy_submodules(proxy: object, package: ModuleType, pkg_name: str) -> None:
+    """Have a stand-in and the package show the same loaded children, by whichever name these were imported."""
+    for name, module in list(sys.modules.items()):
+        parent, _, child = name.rpartition(".")
+        if module is not None and parent in (pkg_name, package.__name__):
+            setattr(proxy, child, module)
+            setattr(package, child, module)
+
+
+def _install_lazy_torchair() -> bool:
+    """Put the stand-in for torchair in its place, unless that is taken. Whether the wheel has a torchair."""
+    if not os.path.exists(os.path.join(_folder, "torchair")):  # noqa: PTH110, PTH118
+        return False
+    if "torchair" not in sys.modules:
+        sys.modules["torchair"] = _LazyTorchair("torchair")  # type: ignore[assignment]
+    return True
 
 
 def _public_names(folder: str) -> set[str]:
@@ -165,7 +200,61 @@ def _keep_signals(spec: ModuleSpec) -> ModuleSpec:
     return spec
 
 
-finder.rewrites.setdefault(f"{__name__}.{this.NPUGRAPH_EX_BACKEND}", _keep_signals)
+finder.rewrites.setdefault(f"{__name__}.{NPUGRAPH_EX_BACKEND}", _keep_signals)
+
+
+# --- backends ---
+
+_global_npu_backend: dict[str, Callable[..., Any]] = {}
+"""torchair's backend, by name, once it has been made."""
+
+
+def _eager_npu_backend(gm: Any, *_args: Any, **_options: Any) -> Any:
+    return gm
+
+
+def _get_global_npu_backend(name: str, config: Any = None) -> Callable[..., Any]:
+    """torchair's backend. Raises what its import raises, and AssertionError if somebody has taken it away."""
+    if name != NPUGRAPH_EX_BACKEND and name in _global_npu_backend:
+        return _global_npu_backend[name]
+    if "torchair" not in sys.modules:
+        from torch_npu.utils._error_code import ErrCode, pta_error
+
+        raise AssertionError(
+            "Could not find module torchair. Please check if torchair is removed from sys.modules."
+            + pta_error(ErrCode.NOT_FOUND)
+        )
+    import torchair  # type: ignore[import-not-found]
+
+    _global_npu_backend[name] = torchair.get_npu_backend(compiler_config=config)
+    return _global_npu_backend[name]
+
+
+def _lazy_exec(*args: Any, **options: Any) -> Any:
+    return _get_global_npu_backend("npu")(*args, **options)
+
+
+def _get_default_backend(name: str) -> Callable[..., Any]:
+    """The backend behind "npu": torchair's, or one that changes nothing, with a warning, where there is none."""
+    if _install_lazy_torchair():
+        return _lazy_exec
+    from torch_npu.utils.utils import _should_print_warning
+
+    if _should_print_warning():
+        warnings.warn(
+            f"Register eager implementation for the '{name}' backend of dynamo, as torch_npu was not compiled with "
+            "torchair.",
+            stacklevel=2,
+        )
+    return _eager_npu_backend
+
+
+def _exec(*args: Any, **options: Any) -> Any:
+    import npugraph_ex  # type: ignore[import-not-found]
+
+    config = npugraph_ex.CompilerConfig()
+    config.mode = NPUGRAPH_EX_BACKEND
+    return npugraph_ex.get_npu_backend(compiler_config=config)(*args, **options)
 
 
 # --- registration ---
@@ -173,9 +262,9 @@ finder.rewrites.setdefault(f"{__name__}.{this.NPUGRAPH_EX_BACKEND}", _keep_signa
 
 def _get_npugraph_ex_backend() -> Callable[..., Any]:
     """The backend. What is in sys.modules stays: the user may have the package loaded, and set something on it."""
-    if this.NPUGRAPH_EX_BACKEND not in sys.modules:
-        sys.modules[this.NPUGRAPH_EX_BACKEND] = _LazyNpuGraphEx(this.NPUGRAPH_EX_BACKEND)  # type: ignore[assignment]
-    return this._exec
+    if NPUGRAPH_EX_BACKEND not in sys.modules:
+        sys.modules[NPUGRAPH_EX_BACKEND] = _LazyNpuGraphEx(NPUGRAPH_EX_BACKEND)  # type: ignore[assignment]
+    return _exec
 
 
 def _register_npu_backend(backend: Callable[..., Any], name: str = "npu") -> None:
@@ -202,12 +291,8 @@ def _register_npu_backend(backend: Callable[..., Any], name: str = "npu") -> Non
 def _register_backends() -> None:
     """Register all three. npugraphs among them: without the metadata of an installed package torch knows it from here
     only."""
-    from torch_npu._compat.dynamo import compat_attach_dynamo_backend_init
-
-    backend = this._get_default_backend(name="npu")
-    compat_attach_dynamo_backend_init(backend)
-    _register_npu_backend(backend)
-    _register_npu_backend(_get_npugraph_ex_backend(), this.NPUGRAPH_EX_BACKEND)
+    _register_npu_backend(_get_default_backend("npu"))
+    _register_npu_backend(_get_npugraph_ex_backend(), NPUGRAPH_EX_BACKEND)
     _register_npu_backend(_npugraphs_backend_entrypoint, "npugraphs")
 
 
@@ -215,8 +300,28 @@ def _says_nothing(name: str, value: object) -> bool:
     return value is None or (name == "options" and value == {}) or (name == "mode" and value == "default")
 
 
-class _NpugraphsBackendEntryPoint(this._NpugraphsBackendEntryPoint):
-    """The wheel's, which takes any option and drops it."""
+def _set_up() -> None:
+    # By name, at the time: it may have been replaced.
+    from torch_npu.utils._dynamo import _lazy_dynamo_setup
+
+    _lazy_dynamo_setup()
+
+
+def _npu_backend_entrypoint(gm: Any, example_inputs: Any, **options: Any) -> Any:
+    _set_up()
+    return _get_default_backend("npu")(gm, example_inputs, **options)
+
+
+def _npugraph_ex_backend_entrypoint(gm: Any, example_inputs: Any, **options: Any) -> Any:
+    _set_up()
+    return _exec(gm, example_inputs, **options)
+
+
+class _NpugraphsBackendEntryPoint:
+    """NPU graphs without Inductor's code. An object, since torch.compiler.reset() looks for `reset` on what is
+    registered."""
+
+    compiler_name = "npugraphs"
 
     def __call__(self, gm: Any, example_inputs: Any, **options: Any) -> Any:
         """Raises TypeError if an option is given."""
@@ -226,7 +331,24 @@ class _NpugraphsBackendEntryPoint(this._NpugraphsBackendEntryPoint):
                 f"backend 'npugraphs' takes no options, got {', '.join(given)}; remove them, or choose a backend that "
                 "knows them, such as 'inductor'"
             )
-        return super().__call__(gm, example_inputs)
+        _set_up()
+        from torch_npu.utils._dynamo import _lazy_inductor_setup
+
+        _lazy_inductor_setup()
+        from torch_npu.utils._graph_tree import NpugraphsBackend
+
+        return NpugraphsBackend()(gm, example_inputs)
+
+    @staticmethod
+    def reset() -> None:
+        """Give up all graphs; without graph trees there are none."""
+        graph_tree = sys.modules.get("torch_npu.npu._graph_tree")
+        if graph_tree is not None:
+            graph_tree.reset_npugraph_trees()
 
 
 _npugraphs_backend_entrypoint = _NpugraphsBackendEntryPoint()
+
+
+def _patch_npu_trace_rules() -> None:
+    """Nothing: a package file that is not lazy calls this, and Dynamo's setup has a step for it."""

@@ -1,14 +1,20 @@
-"""When the NPU's part of Dynamo and Inductor is set up, by whom, once; and what stands in for it until then."""
+"""When the NPU's part of Dynamo and Inductor is set up, by whom, once; and what stands in for it until then.
+
+Usable before the wheel's body has been executed, which loads Dynamo where a release is not lazy: what the wheel defines
+is looked up when a step runs. Which steps there are is the release's table's.
+"""
 
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import sys
 
 import torch
 import torch_npu
 import torch_npu.utils._dynamo as this
+from torch_npu_lazy import bootstrap
 from torch_npu_lazy.core import events, locks
 from torch_npu_lazy.core.once import Steps, run_once
 from torch_npu_lazy.core.trigger import Finder, finder, when_imported
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from torch_npu_lazy.core.trigger import Trigger
+    from torch_npu_lazy.ports import Port
 
 VARIABLE = "TORCHINDUCTOR_NPU_BACKEND"
 
@@ -27,6 +34,8 @@ _DynamoPostImportFinder = Finder
 _dynamo_setup = Steps("Dynamo setup")
 _COMPLETED_DYNAMO_SETUP_STEPS = _dynamo_setup.completed
 _dynamo_trigger: Trigger | None = None
+log = logging.getLogger(__name__)
+use_jit_script = False
 
 
 # --- Dynamo setup ---
@@ -44,48 +53,20 @@ def _dynamo_register_interface_for_device() -> None:
 
     for name in ("npu", *(f"npu:{index}" for index in range(32))):
         register_interface_for_device(name, NpuInterface)
-    this.register_npu_current_stream_handler()
 
 
-def _unless_patched(patch: Callable[[], object], owner: Callable[[], object], attribute: str) -> Callable[[], None]:
-    """The wheel's patch, safe to repeat: it keeps the original under a name or in a closure, and repeated would call
-    itself."""
-
-    def step() -> None:
-        if getattr(getattr(owner(), attribute), "__module__", None) != __name__:
-            patch()
-
-    return step
-
-
-def _variables(path: str) -> Callable[[], object]:
-    def owner() -> object:
-        module, _, name = path.rpartition(".")
-        __import__(f"torch._dynamo.variables.{module}")
-        return getattr(sys.modules[f"torch._dynamo.variables.{module}"], name)
-
-    return owner
+def _table() -> Port:
+    assert bootstrap.port is not None
+    return bootstrap.port
 
 
 @run_once(imports=["torch._dynamo"], steps=_dynamo_setup)
 def add_dynamo_methods_init() -> None:
-    """The steps about Dynamo's variables and devices."""
-    for name, setup in (
-        ("device_interface", _dynamo_register_interface_for_device),
-        (
-            "user_defined_class_variable",
-            _unless_patched(
-                this.patch_user_defined_class_variable, _variables("user_defined.UserDefinedClassVariable"), "__new__"
-            ),
-        ),
-        ("stream_event_variable", this.patch_stream_event_variable_python_type),
-        ("npu_stream_context", this.patch_npu_stream_context),
-        (
-            "builtin_variable",
-            _unless_patched(this.patch_builtin_variable, _variables("builtin.BuiltinVariable"), "call_id"),
-        ),
-    ):
-        _run_dynamo_setup_step(name, setup)
+    """The steps about Dynamo's variables and devices: those before the backends."""
+    for step in _table().dynamo:
+        if step.name == "backends":
+            return
+        _run_dynamo_setup_step(step.name, step)
 
 
 @run_once(imports=["torch._dynamo"], steps=_dynamo_setup)
@@ -94,15 +75,36 @@ def _lazy_dynamo_setup() -> None:
 
     Raises what a step raises; the next call goes on with that step.
     """
-    from torch_npu._compat.dynamo import compat_patch_dynamo_optimize
-    from torch_npu.dynamo import _register_backends
-    from torch_npu.dynamo.trace_rule import _patch_npu_trace_rules
-
+    # The wheel's modules that load Dynamo, where they have been kept out until now.
+    bootstrap.wake("torch._dynamo")
     add_dynamo_methods_init()
-    _run_dynamo_setup_step("backends", _register_backends)
-    _run_dynamo_setup_step("trace_rules", _patch_npu_trace_rules)
-    _run_dynamo_setup_step("graphsafe_rng", this.register_npu_graphsafe_rng)
-    _run_dynamo_setup_step("dynamo_optimize", compat_patch_dynamo_optimize)
+    for step in _table().dynamo:
+        _run_dynamo_setup_step(step.name, step)
+
+
+def patch_dynamo_optimize() -> None:
+    """Have torch._dynamo.optimize with backend "npu" prepare torchair before the model runs. Wraps it once, wherever
+    torch keeps it: a reload of torch._dynamo takes it from its home again, and pickle looks for it there. The wrapper
+    shows torch's own name, home and signature."""
+    import torch._dynamo.eval_frame as home
+
+    if not hasattr(home.optimize, "_npu_backend_first"):
+        home.optimize = _npu_backend_first(home.optimize)  # type: ignore[assignment]
+    torch._dynamo.optimize = home.optimize
+
+
+def _npu_backend_first(optimize: Any) -> Any:
+    @functools.wraps(optimize)
+    def first(*args: Any, **kwargs: Any) -> Any:
+        backend = kwargs["backend"] if "backend" in kwargs else args[0] if args else None
+        if isinstance(backend, torch._TorchCompileWrapper):
+            backend = backend.compiler_name
+        if isinstance(backend, str) and backend == "npu":
+            sys.modules["torch_npu.dynamo"]._get_global_npu_backend(backend)
+        return optimize(*args, **kwargs)
+
+    first._npu_backend_first = True  # type: ignore[attr-defined]
+    return first
 
 
 def _install_dynamo_post_import_trigger() -> None:
@@ -129,10 +131,8 @@ def _set_up_or_hold_back(module: ModuleType) -> None:
 def _patch_package_again(module: ModuleType) -> None:
     """A reload has put back what torch has on the package itself."""
     del module
-    from torch_npu._compat.dynamo import compat_patch_dynamo_optimize
-
-    if _lazy_dynamo_setup.has_run:
-        compat_patch_dynamo_optimize()
+    if "dynamo_optimize" in _dynamo_setup.completed:
+        patch_dynamo_optimize()
 
 
 def _look_when_a_config_is_made() -> None:
@@ -207,13 +207,81 @@ def _inject_inductor_npu_backend_config() -> None:
 @run_once(imports=["torch._dynamo"])
 def _lazy_inductor_setup() -> None:
     """Make Inductor know the NPU: NPU Inductor, graph trees, configuration keys."""
+    register_inductor_npu()
+    bootstrap.wake("torch_npu.utils._graph_tree")
     from torch_npu.utils._graph_tree import _apply_npugraph_tree_methods
 
-    this.register_inductor_npu()
     _apply_npugraph_tree_methods()
+    for step in _table().inductor:
+        step()
     _inject_inductor_npu_backend_config()
 
 
+class _InductorNpuRegistry:
+    """Which code generator NPU Inductor has been loaded with, and whether it may be."""
+
+    _disabled_register = False
+    _loaded_backend: str | None = None
+
+    @classmethod
+    def register_inductor_npu(cls) -> None:
+        """Load NPU Inductor with the generator that the environment names, unless it is loaded with that one."""
+        if cls._disabled_register:
+            return
+        chosen = _chosen()
+        wanted = "default" if chosen is None else chosen
+        if cls._loaded_backend != wanted:
+            loaded: Any = sys.modules.get("torch_npu._inductor")
+            if loaded is None:
+                # The package's body loads the generator itself.
+                __import__("torch_npu._inductor")
+            else:
+                loaded._load_backend()
+            cls._loaded_backend = wanted
+
+    @classmethod
+    def disable_register(cls) -> None:
+        cls._disabled_register = True
+
+    @classmethod
+    def enable_register(cls) -> None:
+        cls._disabled_register = False
+
+    @classmethod
+    def has_initialized(cls) -> bool:
+        return cls._loaded_backend is not None
+
+
+def is_inductor_npu_initialized() -> bool:
+    return _InductorNpuRegistry.has_initialized()
+
+
+def disable_register_inductor_npu() -> None:
+    _InductorNpuRegistry.disable_register()
+
+
+def enable_register_inductor_npu() -> None:
+    _InductorNpuRegistry.enable_register()
+
+
+def register_inductor_npu() -> None:
+    _InductorNpuRegistry.register_inductor_npu()
+
+
+def _resolve_npu_backend(selected_backend: str | None = None) -> str:
+    """The code generator of a compile: its own option's, else the configuration's, else the environment's."""
+    unset = (None, "", "default")
+    if selected_backend not in unset:
+        return selected_backend  # type: ignore[return-value]
+    configured = getattr(sys.modules.get("torch._inductor.config"), "npu_backend", None)
+    return configured if configured not in unset else os.environ.get(VARIABLE, "default")
+
+
+def _resolve_npu_backend_from_wrapper(wrapper: Any) -> str:
+    return _resolve_npu_backend(wrapper.config.get("npu_backend"))
+
+
+_GENERATORS = _table().generators
 _values_before: list[str | None] = []
 """The variable before each of the scopes that a thread is in, outermost first. One list for all: scopes in generators
 may end out of order, and the variable has to be the user's after the last."""
@@ -274,12 +342,10 @@ class _NpuBackendScope:
         try:
             if old != self.backend:
                 os.environ[VARIABLE] = self.backend
-            this.register_inductor_npu()
+            register_inductor_npu()
             _lazy_inductor_setup()
-            if self.backend == "ascendc":
-                from torch_npu._inductor.deterministic_cache import patch_npu_deterministic_level_cache_keys
-
-                patch_npu_deterministic_level_cache_keys()
+            for call in _GENERATORS.get(self.backend, ()):
+                call()
         except BaseException:
             self.__exit__()
             raise
@@ -317,7 +383,7 @@ def patch_inductor_wrapper() -> None:
         if hasattr(self, "_npu_shape_handling_requested"):
             self._npu_shape_handling_requested = True
         else:
-            this._patch_shape_handling()
+            _shape_handling()
 
     @functools.wraps(init)
     def new_init(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -330,11 +396,11 @@ def patch_inductor_wrapper() -> None:
         _lazy_dynamo_setup()
         # Before torch makes Dynamo's context, so not at the first call.
         if shape_handling_requested:
-            this._patch_shape_handling()
-        backend = this._resolve_npu_backend_from_wrapper(self)
+            _shape_handling()
+        backend = _resolve_npu_backend_from_wrapper(self)
         if backend in ("mlir", "dvm"):
             with _NpuBackendScope(backend):
-                this.log.info("Running %s backend", backend)
+                log.info("Running %s backend", backend)
                 if backend == "mlir":
                     torch_npu._C._recovery_all_npu_stream(torch_npu.npu.current_device())
 
@@ -342,14 +408,10 @@ def patch_inductor_wrapper() -> None:
     def new_call(self: Any, *args: Any, **kwargs: Any) -> Any:
         patches = kwargs and kwargs.get("config_patches")
         if patches and "npu_backend" in patches:
-            backend = this._resolve_npu_backend(patches["npu_backend"])
+            backend = _resolve_npu_backend(patches["npu_backend"])
         else:
-            backend = this._resolve_npu_backend_from_wrapper(self)
+            backend = _resolve_npu_backend_from_wrapper(self)
         with _NpuBackendScope(backend):
-            if backend == "ascendc":
-                from torch_npu.dynamo._deterministic_guard import install_npu_deterministic_level_guard
-
-                install_npu_deterministic_level_guard()
             try:
                 return call(self, *args, **kwargs)
             except Exception as error:
@@ -369,6 +431,15 @@ def patch_inductor_wrapper() -> None:
     Wrapper.apply_options, Wrapper.__init__, Wrapper.__call__ = new_apply_options, new_init, new_call
     ConfigModule.get_config_copy = new_get_config_copy
     when_imported("torch._inductor.config", _add_config_keys, again=_add_config_keys)
+
+
+def _shape_handling() -> None:
+    patch = getattr(this, "_patch_shape_handling", None)
+    if patch is None:
+        raise RuntimeError(
+            f"torch_npu {_table().torch_npu} has no shape handling; leave the option enable_shape_handling out"
+        )
+    patch()
 
 
 def _refuse_contradictions(options: dict[str, Any]) -> None:
@@ -399,11 +470,16 @@ _CONFIG_KEYS: dict[str, tuple[object, type]] = {
 
 
 def _add_config_keys(config: Any) -> None:
+    from inspect import signature
+
     from torch.utils._config_module import Config, _ConfigEntry
 
+    named = "name" in signature(_ConfigEntry).parameters
     for name, (default, kind) in _CONFIG_KEYS.items():
         if name not in config._config:
-            config._config[name] = _ConfigEntry(Config(default=default, value_type=kind), name=name)
+            config._config[name] = _ConfigEntry(
+                Config(default=default, value_type=kind), **({"name": name} if named else {})
+            )
 
 
 def install_npugraph_mark_step_trigger() -> None:
@@ -416,6 +492,56 @@ def install_npugraph_mark_step_trigger() -> None:
         mark_step_begin()
 
     torch.compiler.npugraph_mark_step_begin = npugraph_mark_step_begin  # type: ignore[attr-defined]
+
+
+# --- has_triton ---
+
+
+@functools.lru_cache(None)
+def has_triton(*, include_cpu: bool = _table().cpu_counts_for_triton) -> bool:
+    """Whether Triton can be used on some device here, the NPU among them. Asks no device for its properties.
+
+    include_cpu: whether a CPU that Triton has a backend for counts.
+    """
+    from torch.utils._triton import has_triton_package
+
+    if not has_triton_package():
+        return False
+    _dynamo_register_interface_for_device()
+    from torch._dynamo.device_interface import get_interface_for_device
+
+    if any(get_interface_for_device(device).is_available() for device in ("cuda", "xpu", "npu")):
+        return True
+    if not include_cpu or not get_interface_for_device("cpu").is_available():
+        return False
+    import triton.backends  # type: ignore[import-not-found]
+
+    return "cpu" in triton.backends.backends
+
+
+def patch_has_triton() -> None:
+    """Put it in place, also where torch or NPU Inductor have bound another one."""
+    from torch.utils import _triton
+
+    _triton.has_triton = has_triton
+    for name in ("torch._inductor.compile_fx", "torch._inductor.scheduler"):
+        if name in sys.modules:
+            sys.modules[name].has_triton = has_triton  # type: ignore[attr-defined]
+
+
+# --- at import ---
+
+
+def add_dynamo_methods() -> None:
+    """What `import torch_npu` does about compilers: everything waits for its time."""
+    from torch_npu.dynamo import _get_npugraph_ex_backend, _install_lazy_torchair
+
+    patch_has_triton()
+    _install_lazy_torchair()
+    _install_dynamo_post_import_trigger()
+    _get_npugraph_ex_backend()
+    patch_inductor_wrapper()
+    install_npugraph_mark_step_trigger()
 
 
 events.record("overlay", __name__)

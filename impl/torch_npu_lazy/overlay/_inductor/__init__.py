@@ -1,0 +1,45 @@
+"""NPU Inductor, loaded with one code generator after the other, where the wheel's body knows one per process and cannot
+be executed without Triton: as in later releases the package can be imported then, and says what is missing."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import torch
+import torch_npu._inductor as this
+
+from torch_npu_lazy.core import events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_wheel: Any = this.__spec__.loader_state
+
+if _wheel is not None:
+    _loaded: set[str] = set()
+
+    def _load_backend() -> None:
+        """Load what the environment names. Raises ImportError if that needs a package that is not here."""
+        from torch.utils._triton import has_triton_package
+
+        backend = os.environ.get("TORCHINDUCTOR_NPU_BACKEND", "default")
+        # All others are answered by the generator for Triton.
+        kind = "mlir" if backend == "mlir" else "triton"
+        if kind in _loaded:
+            return
+        if kind == "triton" and not has_triton_package():
+            warnings.warn(
+                "NPU Inductor has no code generator: triton-ascend is not installed. Install it to compile with "
+                "Inductor.",
+                stacklevel=2,
+            )
+            return
+        if kind == "mlir" and "triton" in _loaded:
+            torch._inductor.lowering.make_fallback = this.ori_make_fallback  # type: ignore[attr-defined]
+        _wheel.exec_module(this)
+        _loaded.add(kind)
+        events.record("load", f"{__name__} for {kind}")
+
+    _load_backend()

@@ -1,0 +1,70 @@
+"""What a table says is to be done at a time: named parts of a setup, each made of calls and replacements that are found
+by name when the time has come. All are safe to repeat."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Call:
+    """Call a function without arguments.
+
+    function: as "module:name". unless: as "module:name.attribute", an attribute that the function puts in place;
+    nothing is done if what stands there comes from the function's module. For patches that keep the original in a
+    closure or under a fixed name: repeated, they would call themselves.
+    """
+
+    __slots__ = ("function", "unless")
+
+    def __init__(self, function: str, *, unless: str | None = None) -> None:
+        self.function, self.unless = function, unless
+
+    def __call__(self) -> None:
+        if self.unless is None or find(self.unless).__module__ != self.function.partition(":")[0]:
+            find(self.function)()
+
+
+class Replace:
+    """Put a function in place of an attribute, and keep the original beside it where the function looks for it.
+
+    attribute: as "module:Class.name". by: as "module:name". original: the name that the original is kept under.
+    """
+
+    __slots__ = ("attribute", "by", "original")
+
+    def __init__(self, attribute: str, *, by: str, original: str) -> None:
+        self.attribute, self.by, self.original = attribute, by, original
+
+    def __call__(self) -> None:
+        owner, _, name = self.attribute.rpartition(".")
+        owner, replacement = find(owner), find(self.by)
+        if getattr(owner, name) is not replacement:
+            setattr(owner, self.original, getattr(owner, name))
+            setattr(owner, name, replacement)
+
+
+class Step:
+    """A named part of a setup. Raises what its actions raise, and is then done again from its first action on."""
+
+    __slots__ = ("actions", "name")
+
+    def __init__(self, name: str, *actions: Call | Replace) -> None:
+        self.name, self.actions = name, actions
+
+    def __call__(self) -> None:
+        for action in self.actions:
+            action()
+
+
+def find(path: str) -> Any:
+    """What "module:name.name" stands for. Imports the module; raises what that raises, and AttributeError."""
+    module, _, names = path.partition(":")
+    __import__(module)
+    found: Any = sys.modules[module]
+    for name in names.split("."):
+        found = getattr(found, name)
+    return found

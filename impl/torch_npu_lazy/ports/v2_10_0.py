@@ -1,0 +1,119 @@
+"""torch_npu 2.10.0 on torch 2.10.0: not lazy. One package file imports everything, eight modules of it load compilers,
+and the patches of Dynamo are applied by it in one go.
+"""
+
+from __future__ import annotations
+
+from torch_npu_lazy.core.promise import LATER
+from torch_npu_lazy.ports import Late, Port
+from torch_npu_lazy.ports.steps import Call, Replace, Step
+
+PORT = Port(
+    torch_npu="2.10.0",
+    torch="2.10.0",
+    amended=[
+        "torch_npu",
+        "torch_npu.distributed.distributed_c10d",
+        "torch_npu.distributed.fsdp._add_fsdp_patch",
+        "torch_npu.dynamo.trace_rule",
+        "torch_npu.npu._graph_tree",
+        "torch_npu.npu.streams",
+        "torch_npu.utils._dynamo",
+        "torch_npu.utils._dynamo_device",
+        "torch_npu.utils._graph_tree",
+        "torch_npu.utils._npu_meta_registration",
+        "torch_npu.utils.dlpack",
+    ],
+    ours=[
+        "torch_npu._inductor",
+        "torch_npu._inductor.config",
+        "torch_npu.dynamo",
+        "torch_npu.npu._graph_tree_state",
+        "torch_npu.utils._forbid_in_graph",
+        "torch_npu.utils._inductor",
+        "torch_npu.utils._rng_prims_patch",
+    ],
+    late={
+        "torch_npu.utils._dynamo": Late("torch._dynamo", early=True, public=["NPUTorchCtxManagerClassVariable"]),
+        "torch_npu.utils._dynamo_device": Late(
+            "torch._dynamo", calls=["_dynamo_register_interface_for_device"], public=["NpuInterface"]
+        ),
+        "torch_npu.utils._graph_tree": Late(
+            "torch_npu.utils._graph_tree", calls=["_apply_npugraph_tree_methods"], public=["NpugraphsBackend"]
+        ),
+        "torch_npu.npu.npugraph_ex": Late(
+            "torch_npu.npu.npugraph_ex", public=["compile_fx", "inference", "register_replacement", "scope"]
+        ),
+    },
+    wakes={"torch._dynamo": "torch._dynamo"},
+    imports={
+        "torch_npu.npu.deterministic": {"torch._dynamo.decorators": "torch_npu.utils._forbid_in_graph"},
+        "torch_npu.utils._npu_meta_registration": {
+            "torch._dynamo.exc": LATER,
+            "torch._dynamo.symbolic_convert": LATER,
+            "torch._dynamo.variables.lists": LATER,
+            "torch._dynamo.variables.nn_module": LATER,
+            "torch._inductor": ("decomposition",),
+        },
+    },
+    dynamo=[
+        Step("device_interface", Call("torch_npu.utils._dynamo:_dynamo_register_interface_for_device")),
+        Step(
+            "skip_function_variable",
+            Replace(
+                "torch._dynamo.variables.functions:SkipFunctionVariable.__new__",
+                by="torch_npu.utils._dynamo:SkipFunctionVariable__new__",
+                original="__new__raw",
+            ),
+        ),
+        Step(
+            "tensor_variable",
+            Replace(
+                "torch._dynamo.variables.tensor:TensorVariable.call_method",
+                by="torch_npu.utils._dynamo:TensorVariable_call_method",
+                original="call_method_raw",
+            ),
+        ),
+        Step(
+            "user_defined_class_variable",
+            Replace(
+                "torch._dynamo.variables.user_defined:UserDefinedClassVariable.__new__",
+                by="torch_npu.utils._dynamo:UserDefinedClassVariable__new__",
+                original="__new__raw",
+            ),
+            Call(
+                "torch_npu.utils._dynamo:patch_user_defined_class_variable",
+                unless="torch._dynamo.variables.user_defined:UserDefinedClassVariable._in_graph_classes",
+            ),
+        ),
+        Step("record_stream", Call("torch_npu.utils._dynamo:patch_record_stream")),
+        Step("event_variable", Call("torch_npu.utils._dynamo:patch_event_variable_python_type")),
+        Step("npu_stream_context", Call("torch_npu.utils._dynamo:patch_npu_stream_context")),
+        Step(
+            "builtin_variable",
+            Call(
+                "torch_npu.utils._dynamo:patch_builtin_variable",
+                unless="torch._dynamo.variables.builtin:BuiltinVariable.call_id",
+            ),
+        ),
+        Step("backends", Call("torch_npu.dynamo:_register_backends")),
+        Step("trace_rules", Call("torch_npu.dynamo.trace_rule:_patch_npu_trace_rules")),
+        Step("dynamo_optimize", Call("torch_npu.utils._dynamo:patch_dynamo_optimize")),
+    ],
+    inductor=[
+        Step("has_triton", Call("torch_npu.utils._dynamo:patch_has_triton")),
+        Step(
+            "scheduler_node",
+            Call(
+                "torch_npu.utils._dynamo:patch_base_schedulernode",
+                unless="torch._inductor.scheduler:BaseSchedulerNode.get_read_write_buffer_accesses",
+            ),
+        ),
+    ],
+    cpu_counts_for_triton=True,
+    backends={
+        "npu": "torch_npu.dynamo:_npu_backend_entrypoint",
+        "npugraph_ex": "torch_npu.dynamo:_npugraph_ex_backend_entrypoint",
+        "npugraphs": "torch_npu.dynamo:_npugraphs_backend_entrypoint",
+    },
+)
