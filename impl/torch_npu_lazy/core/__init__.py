@@ -7,6 +7,7 @@ at import.
     trigger   run something when a module has been imported
     deferral  stand-ins for modules that shall load later
     promise   names that a module's body imports and needs only later
+    alias     second names of packages
 
 Nothing is imported here: a user takes the module it needs.
 """

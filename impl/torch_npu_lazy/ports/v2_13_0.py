@@ -22,6 +22,8 @@ PORT = Port(
         "torch_npu.distributed.fsdp._add_fsdp_patch",
         "torch_npu.dynamo",
         "torch_npu.dynamo.trace_rule",
+        "torch_npu._inductor",
+        "torch_npu.npu",
         "torch_npu.npu._graph_tree",
         "torch_npu.npu._graph_tree_state",
         "torch_npu.npu.streams",

@@ -3,6 +3,7 @@ be executed without Triton: as in later releases the package can be imported the
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
 
@@ -10,10 +11,36 @@ import torch
 import torch_npu._inductor as this
 
 from torch_npu_lazy.core import events
+from torch_npu_lazy.core.trigger import when_imported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any
+
+def _say_what_is_missing(graph: ModuleType) -> None:
+    """Have Inductor's graphs name the package to install, in the error that the caller gets. The wheel does in a
+    warning, once in a process; torch says that the device is not supported."""
+    init_wrapper_code = graph.GraphLowering.init_wrapper_code
+
+    @functools.wraps(init_wrapper_code)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return init_wrapper_code(self, *args, **kwargs)
+        except AssertionError as error:
+            from torch._inductor.codegen.common import get_wrapper_codegen_for_device
+
+            if self.device_type != "npu" or get_wrapper_codegen_for_device("npu") is not None:
+                raise
+            raise RuntimeError(
+                "Inductor cannot compile for the NPU: its code generator needs Triton, which is not installed. "
+                'Install the package triton-ascend, or choose another code generator with options={"npu_backend": ...}'
+            ) from error
+
+    graph.GraphLowering.init_wrapper_code = checked
+
+
+when_imported("torch._inductor.graph", _say_what_is_missing, again=_say_what_is_missing)
 
 _wheel: Any = this.__spec__.loader_state
 

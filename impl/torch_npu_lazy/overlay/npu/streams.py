@@ -38,3 +38,16 @@ def _takes_streams(method: Callable[..., None]) -> Callable[..., None]:
 for _class, _names in ((this.Event, ("record", "wait")), (this.ExternalEvent, ("record", "wait", "reset"))):
     for _name in _names:
         setattr(_class, _name, _takes_streams(getattr(_class, _name)))
+
+
+def _refuse_streams_and_events(refuse: Callable[..., object]) -> None:
+    """In a forked child: what is asked of the parent's streams and events."""
+    asked = {
+        this.Stream: ("query", "synchronize", "wait_event", "wait_stream", "record_event"),
+        this.SyncLaunchStream: ("query", "synchronize", "wait_event", "wait_stream", "record_event"),
+        this.Event: ("record", "wait", "query", "synchronize", "elapsed_time", "recorded_time", "ipc_handle"),
+        this.ExternalEvent: ("record", "wait", "reset"),
+    }
+    for kind, names in asked.items():
+        for name in names:
+            setattr(kind, name, refuse)
