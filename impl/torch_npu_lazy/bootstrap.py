@@ -99,7 +99,7 @@ def _install(chosen: Port) -> None:
     from torch_npu_lazy.core.deferral import Deferral
     from torch_npu_lazy.core.trigger import when_imported
 
-    for name in {*chosen.amended, *chosen.imports}:
+    for name in {*chosen.amended, *chosen.prepared, *chosen.imports}:
         finder.rewrites.setdefault(name, _amended)
     for name in chosen.ours:
         finder.rewrites[name], finder.additions[name] = _ours, _addition
@@ -142,7 +142,7 @@ def _addition(name: str) -> ModuleSpec:
 
 def _amended(spec: ModuleSpec) -> ModuleSpec:
     assert spec.loader is not None
-    if port is not None and (spec.name in port.amended or spec.name in port.imports):
+    if port is not None and any(spec.name in names for names in (port.amended, port.prepared, port.imports)):
         spec.loader = Amending(spec.loader, spec)  # type: ignore[assignment]
     return spec
 
@@ -163,6 +163,7 @@ def _late(spec: ModuleSpec) -> ModuleSpec:
 class Amending:
     """A loader that executes the wheel's body, then the overlay of the same path in the same namespace: what the
     overlay defines replaces what has its name there, and all callers find it. Gone from the module once that is done.
+    A prepared module has a file "<path>_before.py", too, which is executed in front of the wheel's body.
     """
 
     def __init__(self, real: Any, spec: ModuleSpec) -> None:
@@ -196,6 +197,8 @@ class Amending:
 
     def _execute(self, module: ModuleType) -> None:
         name = self._spec.name
+        if port is not None and name in port.prepared:
+            amend(f"{name}_before", vars(module), package=False)
         answers = port.imports.get(name) if port is not None else None
         if answers is None:
             self._real.exec_module(module)

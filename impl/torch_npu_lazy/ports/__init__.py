@@ -43,7 +43,8 @@ class Port:
 
     torch_npu, torch: the public versions that belong together. amended: modules after whose body the overlay of the
     same path is executed in their namespace. ours: modules that are the overlay's file alone, whether the wheel has one
-    of that name or not. late: see `Late`. wakes: deferral -> module of torch whose import wakes it. imports: module ->
+    of that name or not. prepared: modules before whose body "<path>_before.py" is executed. late: see `Late`. wakes:
+    deferral -> module of torch whose import wakes it. imports: module ->
     what import statements of its body get instead; see `core.promise.execute`. dynamo, inductor: the steps of Dynamo's
     and Inductor's setup, in order. generators: what a code generator of Inductor needs each time it is chosen.
     cpu_counts_for_triton: whether has_triton looks at CPUs without being asked to. backends: backends of Dynamo that
@@ -60,6 +61,7 @@ class Port:
         "inductor",
         "late",
         "ours",
+        "prepared",
         "torch",
         "torch_npu",
         "wakes",
@@ -72,6 +74,7 @@ class Port:
         torch: str,
         amended: Iterable[str],
         ours: Iterable[str] = (),
+        prepared: Iterable[str] = (),
         late: Mapping[str, Late] | None = None,
         wakes: Mapping[str, str] | None = None,
         imports: Mapping[str, Mapping[str, str | tuple[str, ...]]] | None = None,
@@ -85,7 +88,7 @@ class Port:
         self.amended, self.late, self.wakes = frozenset(amended), dict(late or {}), dict(wakes or {})
         self.ours, self.dynamo, self.inductor = frozenset(ours), tuple(dynamo), tuple(inductor)
         self.generators = {name: tuple(calls) for name, calls in (generators or {}).items()}
-        self.imports = dict(imports or {})
+        self.prepared, self.imports = frozenset(prepared), dict(imports or {})
         self.cpu_counts_for_triton, self.backends = cpu_counts_for_triton, dict(backends or {})
 
 

@@ -17,6 +17,7 @@ PORT = Port(
         "torch_npu._init.patches.monkey_patches",
         "torch_npu._init.patches.warning_patches",
         "torch_npu.contrib",
+        "torch_npu.contrib.transfer_to_npu",
         "torch_npu.distributed",
         "torch_npu.distributed.distributed_c10d",
         "torch_npu.distributed.fsdp._add_fsdp_patch",
@@ -35,6 +36,7 @@ PORT = Port(
         "torch_npu.utils._inductor",
         "torch_npu.utils._rng_prims_patch",
     ],
+    prepared=["torch_npu.contrib.transfer_to_npu"],
     # Python code that most processes never use. Nothing here must stay out; it must not be paid for by everybody.
     late={
         "torch_npu.contrib": Late(
