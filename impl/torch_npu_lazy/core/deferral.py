@@ -216,6 +216,10 @@ class Standin(ModuleType):
     """A module that is deferred. Once it has woken it is an ordinary module."""
 
     def __getattr__(self, name: str) -> Any:
+        child = f"{vars(self)['__name__']}.{name}"
+        if child in finder.apart:
+            # `from package import child` asks here first.
+            return _by_name(child)
         details = _details.get(vars(self)["__name__"])
         if details is None or not details.wakes(name):
             until = f"; it is deferred until {details.deferral.name} wakes" if details is not None else ""

@@ -50,6 +50,7 @@ PORT = Port(
                 npu_bbox_coder_encode_yolo npu_fast_condition_index_put npu_fused_attention
                 npu_fused_attention_with_layernorm npu_multiclass_nms npu_single_level_responsible_flags roll
             """,
+            apart=["transfer_to_npu"],
         ),
         "torch_npu.distributed.rendezvous": Late("torch_npu.distributed.rendezvous", open=True),
         "torch_npu.optim": Late(

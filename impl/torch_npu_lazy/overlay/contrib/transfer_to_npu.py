@@ -33,9 +33,21 @@ def _assign_when_imported() -> None:
         _when_imported(module, assign, again=assign)
 
 
-def _forget_functions(trace_rules: ModuleType) -> None:
-    """Dynamo knows torch's functions by identity, from a table that it keeps: the replaced ones are to be in it."""
+def _know_functions(trace_rules: ModuleType) -> None:
+    """Dynamo knows torch's functions by identity, from a table that it keeps: the replaced ones are to be in it. Those
+    that are the NPU's now have the rules of the NPU's names; two rules for one function are an error."""
+    for rules in trace_rules.torch_name_rule_map:
+        for name in [each for each in rules if each.startswith("torch.cuda.")]:
+            if str(getattr(_reached(name), "__module__", "")).startswith("torch_npu."):
+                del rules[name]
     trace_rules.clear_lru_cache()
+
+
+def _reached(path: str) -> object:
+    reached: object = _this._torch
+    for part in path.split(".")[1:]:
+        reached = getattr(reached, part, None)
+    return reached
 
 
 def _replace_has_triton() -> None:
@@ -48,5 +60,5 @@ def _replace_has_triton() -> None:
 
 _this._end()
 _assign_when_imported()
-_when_imported("torch._dynamo.trace_rules", _forget_functions)
+_when_imported("torch._dynamo.trace_rules", _know_functions)
 _replace_has_triton()

@@ -1,8 +1,8 @@
 """What the body of transfer_to_npu meets in place of the compiler and of the program's warning filters.
 
-The body imports modules of Dynamo and Inductor only to replace names in them, and replaces them at once. Here its import
-statements are answered, and what it assigns is written down; `transfer_to_npu.py` does it when those modules are
-imported.
+The body imports modules of Dynamo and Inductor only to replace names in them, and replaces them at once. Here its
+import statements are answered, and what it assigns is written down; `transfer_to_npu.py` does it when those modules
+are imported.
 """
 
 from __future__ import annotations

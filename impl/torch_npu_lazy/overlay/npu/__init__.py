@@ -5,6 +5,7 @@ and all other work goes on. Nothing here runs per operation.
 from __future__ import annotations
 
 import atexit as _atexit
+import ctypes as _ctypes
 import functools as _functools
 import os as _os
 import sys as _sys
@@ -15,6 +16,12 @@ import torch_npu as _torch_npu
 import torch_npu.npu as _this
 from torch._C._dynamo import eval_frame as _eval_frame
 from torch_npu_lazy.core.alias import alias as _alias
+from torch_npu_lazy.core.trigger import when_imported as _when_imported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType as _ModuleType
+del TYPE_CHECKING
 
 # torch registers the module by this name, but nothing below it.
 _alias("torch.npu", "torch_npu.npu")
@@ -69,6 +76,50 @@ def _stay_unused() -> None:
 
 
 _stay_unused()
+
+
+# --- no NPU at all: fake tensors ---
+
+
+def _guard_fake_tensors(fake_tensor: _ModuleType) -> None:
+    """See to the guard when the first mode is made: before, nobody has asked how many devices there are."""
+    mode = fake_tensor.FakeTensorMode
+    init = mode.__init__
+
+    @_functools.wraps(init)
+    def first(self: object, *args: object, **kwargs: object) -> None:
+        if mode.__init__ is first:
+            mode.__init__ = init
+        _guard_nothing_without_device()
+        init(self, *args, **kwargs)
+
+    mode.__init__ = first
+
+
+def _guard_nothing_without_device() -> None:
+    """Where there is no NPU, give its device guard the place of the one that does nothing, that of meta tensors.
+
+    torch's method bindings and the NPU's kernels set a guard for fake tensors, too. The NPU's throws in
+    uncheckedSetDevice, which is noexcept: the process ends. torch refuses a second guard, so it is exchanged in torch's
+    table. In a build of torch_npu this is a condition in that function.
+    """
+    if _torch_npu._C._npu_getDeviceCount() > 0:
+        return
+    path = _os.path.join(_os.path.dirname(_torch.__file__), "lib", "libc10.so")  # noqa: PTH118, PTH120
+    types = _torch._C._autograd.DeviceType
+    table = (_ctypes.c_void_p * (_PRIVATE_USE_1 + 1)).in_dll(
+        _ctypes.CDLL(path), "_ZN3c104impl26device_guard_impl_registryE"
+    )
+    guard, nothing = table[_PRIVATE_USE_1], table[int(types.Meta)]
+    table[_PRIVATE_USE_1] = nothing
+
+    def restore() -> None:
+        table[_PRIVATE_USE_1] = guard
+
+    _this._lazy_call(restore)
+
+
+_when_imported("torch._subclasses.fake_tensor", _guard_fake_tensors)
 
 
 # --- a forked child of a user ---

@@ -9,7 +9,6 @@ import torch_npu._init.patches.monkey_patches as this
 import torch_npu.contrib  # so that it is there as an attribute; loads with its first use
 from torch_npu_lazy.core.promise import Promise
 
-
 _apply_other_patches = this._apply_patches
 
 
