@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+
 def _say_what_is_missing(graph: ModuleType) -> None:
     """Have Inductor's graphs name the package to install, in the error that the caller gets. The wheel does in a
     warning, once in a process; torch says that the device is not supported."""

@@ -8,6 +8,7 @@ import functools as _functools
 import sys as _sys
 
 import torch_npu.contrib.transfer_to_npu as _this
+
 from torch_npu_lazy.core.trigger import when_imported as _when_imported
 
 TYPE_CHECKING = False
