@@ -9,7 +9,7 @@ nor leave a half-imported package that hides the cause at the second try.
 # rule = "entry_points/torchair/1"
 # level = "must"
 # matrix = { first = ["compile", "import"] }
-# timeout = 60
+# timeout = 120
 # releases = ">=2.7.1"
 # ///
 
@@ -49,7 +49,11 @@ def import_by_name():
     importlib.import_module("torchair")
 
 
-ways = [compiled_call, optimized_call, entry_point, import_by_name]
+def from_import():
+    from torchair import get_npu_backend  # noqa: F401
+
+
+ways = [compiled_call, optimized_call, entry_point, import_by_name, from_import]
 if probe.param("first") == "import":
     ways.reverse()
 hidden = {}

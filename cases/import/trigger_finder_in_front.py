@@ -2,15 +2,15 @@
 
 A tool that inserts its finder at the head of sys.meta_path after `import torch_npu` and serves torch._dynamo itself
 hides the import from the trigger. Then a second line of defence has to run the setup before anything is captured,
-whichever way the user takes. Otherwise NPU streams, autocast and device constants are traced by unpatched rules,
-silently.
+whichever way the user takes, also when the finder serves all of torch. Otherwise NPU streams, autocast and device
+constants are traced by unpatched rules, silently.
 """
 
 # /// script
 # [tool.conformance]
 # rule = "import/trigger/9"
 # level = "must"
-# matrix = { ways = ["npu_code", "other_backends", "export"] }
+# matrix = { ways = ["npu_code", "other_backends", "export"], serves = ["dynamo", "torch"] }
 # timeout = 180
 # releases = ">=2.7.1"
 # ///
@@ -30,7 +30,8 @@ from torch_npu.utils import _dynamo as npu_dynamo
 
 class FrontFinder:
     def find_spec(self, name, path=None, target=None):
-        return PathFinder.find_spec(name, path, target) if name == "torch._dynamo" else None
+        mine = name == "torch._dynamo" if probe.param("serves") == "dynamo" else name.startswith("torch.")
+        return PathFinder.find_spec(name, path, target) if mine else None
 
 
 sys.meta_path.insert(0, FrontFinder())

@@ -282,6 +282,17 @@ def importing() -> dict[str, int]:
     return found
 
 
+def abandoned(survivor: int) -> list[str]:
+    """In a child: the modules, watched or below a watched one, whose lock a thread holds that does not exist here."""
+    below = tuple(f"{name}." for name in watched)
+    found = []
+    for name, reference in list(getattr(_frozen_importlib, "_module_locks", {}).items()):
+        owner = getattr(reference(), "owner", None)
+        if owner is not None and owner != survivor and (name in watched or name.startswith(below)):
+            found.append(name)
+    return found
+
+
 def forget_import(name: str) -> None:
     """In a child: drop the module's lock, whose owner does not exist here."""
     getattr(_frozen_importlib, "_module_locks", {}).pop(name, None)

@@ -142,6 +142,8 @@ class Finder:
         """By module that the others do not know, what makes its spec."""
         self.announcements: list[Callable[[Any], Iterable[Any]]] = []
         """What adds distributions to those that importlib.metadata finds."""
+        self.anew: set[str] = set()
+        """Packages whose import starts anew in this child; their children are there."""
         self._asking: set[tuple[int, str]] = set()
 
     def seat(self) -> None:
@@ -190,8 +192,8 @@ class Finder:
         triggers = self.watched.get(name, ())
         before = self.parents.get(name.rpartition(".")[0]) if name not in self.apart else None
         rewrite = self.rewrites.get(name)
-        addition = self.additions.get(name)
-        if not triggers and before is None and rewrite is None and addition is None:
+        addition, anew = self.additions.get(name), name in self.anew
+        if not triggers and before is None and rewrite is None and addition is None and not anew:
             return None
         asking = (get_ident(), name)
         if asking in self._asking:
@@ -211,7 +213,7 @@ class Finder:
             spec = rewrite(spec)
             # What is rewritten may have been told to watch this very module.
             triggers = self.watched.get(name, ())
-        if not triggers and before is None:
+        if not triggers and before is None and not anew:
             return spec
         kind = Loader if hasattr(spec.loader, "exec_module") else LegacyLoader
         spec.loader = kind(spec.loader, spec, triggers, before)  # type: ignore[assignment]
@@ -313,6 +315,12 @@ class Loader(LegacyLoader):
         if self._made is not None and self._made[0] is module:
             module.__spec__ = self._made[1]
             return
+        if name in finder.anew:
+            finder.anew.discard(name)
+            # They have been imported into the module that is gone, and nobody else would put them into this one.
+            for child, there in list(sys.modules.items()):
+                if child.rpartition(".")[0] == name and there is not None:
+                    vars(module)[child.rpartition(".")[2]] = there
         # A copy that somebody makes beside the import is not the module that the callback is about.
         if sys.modules.get(name) is not module:
             self._real.exec_module(module)
@@ -437,14 +445,13 @@ def _fires_at_the_end(module: ModuleType, trigger: Trigger) -> bool:
 
 
 class _Repair:
-    """In a child whose parent's other thread was importing a watched module: without help the child would wait for that
-    thread's module lock for ever. A fork waits for such an import, but the lock can be taken after it has looked, and a
-    thread that stands still is not waited for."""
+    """In a child whose parent's other thread was importing a watched module: without help the child would wait for ever
+    for that thread's lock of it, or of a module below it. A fork waits for such an import, but the lock can be taken
+    after it has looked, and a thread that stands still is not waited for."""
 
     def after_fork(self, survivor: int) -> None:
-        for name, ident in {**locks.importing(), **bodies_done}.items():
-            if ident == survivor:
-                continue
+        gone = [name for name, ident in bodies_done.items() if ident != survivor]
+        for name in dict.fromkeys([*locks.abandoned(survivor), *gone]):
             locks.forget_import(name)
             done = bodies_done.pop(name, None) is not None
             _executing.pop(name, None)
@@ -457,7 +464,9 @@ class _Repair:
                 endings.triggers = []
             if not done:
                 del sys.modules[name]
-                finder.gone(name)
+                finder.anew.add(name)
+                if name in locks.watched:
+                    finder.gone(name)
                 events.record("fork", f"import of {name}", "starts anew in this child")
                 continue
             # The body has run, so the module is whole: end its import, by binding it in its parent.

@@ -118,6 +118,34 @@ def a_fork_waits_for_the_import_of_a_watched_module() -> None:
     runner.join()
 
 
+def an_import_that_stands_still_starts_anew_in_the_child() -> None:
+    """With all that is below the watched module: there, too, the lock belongs to a thread that is missing."""
+    locks.STALL = 0.2
+    sys.gate, runner = Gate(), Runner()  # type: ignore[attr-defined]
+    modules(
+        m="import m.whole, m.deep.half\nvalue = m.whole.value, m.deep.half.value, m.deep.other.value\n",
+        m__whole=BODY,
+        m__deep="import m.deep.other\nfrom . import half\n",
+        m__deep__other=BODY,
+        m__deep__half="import sys\nsys.gate.stop_here()\nvalue = 1\n",
+    )
+    trigger = when_imported("m", lambda _: None)
+    runner.start(__import__, "m")
+    sys.gate.reached()  # type: ignore[attr-defined]
+
+    def child() -> None:
+        whole = sys.modules["m.whole"]
+        sys.gate.open()  # type: ignore[attr-defined]
+        assert importlib.import_module("m").value == (1, 1, 1)
+        assert sys.modules["m"].whole is whole
+        assert trigger.settled
+
+    in_child(child)
+    sys.gate.open()  # type: ignore[attr-defined]
+    runner.join()
+    assert trigger.settled
+
+
 def a_thread_that_stands_still_is_not_waited_for() -> None:
     locks.STALL = 0.2
     setup, gate, runner = _Setup(), Gate(), Runner()
