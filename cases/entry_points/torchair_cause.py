@@ -50,7 +50,7 @@ def import_by_name():
 
 
 def from_import():
-    from torchair import get_npu_backend  # noqa: F401
+    from torchair import get_npu_backend
 
 
 ways = [compiled_call, optimized_call, entry_point, import_by_name, from_import]
