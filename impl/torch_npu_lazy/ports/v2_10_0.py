@@ -17,6 +17,7 @@ PORT = Port(
         "torch_npu.distributed.fsdp._add_fsdp_patch",
         "torch_npu.dynamo.trace_rule",
         "torch_npu.npu._graph_tree",
+        "torch_npu.npu.graphs",
         "torch_npu.npu.streams",
         "torch_npu.utils._dynamo",
         "torch_npu.utils._dynamo_device",
@@ -34,15 +35,26 @@ PORT = Port(
         "torch_npu.utils._rng_prims_patch",
     ],
     late={
-        "torch_npu.utils._dynamo": Late("torch._dynamo", early=True, public=["NPUTorchCtxManagerClassVariable"]),
+        "torch_npu.utils._dynamo": Late(
+            "torch._dynamo",
+            early=True,
+            public="""
+                NPUAutocastModeVariable NPUTorchCtxManagerClassVariable NpuStreamContextVariable
+                SkipFunctionVariable__new__ TensorVariable_call_method UserDefinedClassVariable__new__
+                fake_record_stream patch_base_schedulernode patch_builtin_variable patch_event_variable_python_type
+                patch_npu_stream_context patch_record_stream patch_user_defined_class_variable
+            """,
+        ),
         "torch_npu.utils._dynamo_device": Late(
-            "torch._dynamo", calls=["_dynamo_register_interface_for_device"], public=["NpuInterface"]
+            "torch._dynamo", calls=["_dynamo_register_interface_for_device"], public="NpuInterface"
         ),
         "torch_npu.utils._graph_tree": Late(
-            "torch_npu.utils._graph_tree", calls=["_apply_npugraph_tree_methods"], public=["NpugraphsBackend"]
+            "torch_npu.utils._graph_tree",
+            calls=["_apply_npugraph_tree_methods"],
+            public="NpugraphsBackend npugraphify npugraphs",
         ),
         "torch_npu.npu.npugraph_ex": Late(
-            "torch_npu.npu.npugraph_ex", public=["compile_fx", "inference", "register_replacement", "scope"]
+            "torch_npu.npu.npugraph_ex", public="compile_fx inference register_replacement scope"
         ),
     },
     wakes={"torch._dynamo": "torch._dynamo"},

@@ -9,6 +9,7 @@ import warnings
 
 import torch
 import torch_npu._inductor as this
+from torch_npu.utils._dynamo import patch_has_triton
 
 from torch_npu_lazy.core import events
 from torch_npu_lazy.core.trigger import when_imported
@@ -68,6 +69,8 @@ if _wheel is not None:
             torch._inductor.lowering.make_fallback = this.ori_make_fallback  # type: ignore[attr-defined]
         _wheel.exec_module(this)
         _loaded.add(kind)
+        # The body has put one of its own in place.
+        patch_has_triton()
         events.record("load", f"{__name__} for {kind}")
 
     _load_backend()
