@@ -16,6 +16,7 @@ PORT = Port(
         "torch_npu.distributed.distributed_c10d",
         "torch_npu.distributed.fsdp._add_fsdp_patch",
         "torch_npu.dynamo.trace_rule",
+        "torch_npu.npu",
         "torch_npu.npu._graph_tree",
         "torch_npu.npu.graphs",
         "torch_npu.npu.streams",

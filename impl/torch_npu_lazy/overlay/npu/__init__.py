@@ -179,7 +179,8 @@ def _refuse_everything() -> None:
         namespace = name.partition("::")[0]
         if namespace not in libraries:
             libraries[namespace] = _torch.library.Library(namespace, "IMPL", "PrivateUse1")
-        libraries[namespace].impl(name, _refuse)
+        # FSDP's have kernels made in Python already.
+        libraries[namespace].impl(name, _refuse, allow_override=True)
     _refused.extend(libraries.values())
     for name in ("setDeviceIndex", "setStream", "exchangeDevice", "maybeExchangeDevice", "synchronizeDevice"):
         setattr(_torch._C, f"_accelerator_{name}", _refuse)
@@ -187,9 +188,10 @@ def _refuse_everything() -> None:
     _this.NPUGraph.replay = _refuse
     _torch.UntypedStorage._share_npu_ = _refuse  # type: ignore[attr-defined]
     # The end of the process would wait for the parent's streams.
-    lifecycle = _sys.modules.get("torch_npu._init.core.runtime_lifecycle")
-    if lifecycle is not None:
-        _atexit.unregister(lifecycle._npu_shutdown)
+    for home in ("torch_npu._init.core.runtime_lifecycle", "torch_npu"):
+        shutdown = getattr(_sys.modules.get(home), "_npu_shutdown", None)
+        if shutdown is not None:
+            _atexit.unregister(shutdown)
 
 
 _os.register_at_fork(before=_before_fork, after_in_child=_in_forked_child)
