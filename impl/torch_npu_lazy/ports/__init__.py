@@ -42,13 +42,13 @@ class Port:
     """A release line.
 
     torch_npu, torch: the public versions that belong together. amended: modules after whose body the overlay of the
-    same path is executed in their namespace. ours: modules that are the overlay's file alone, whether the wheel has one
-    of that name or not. prepared: modules before whose body "<path>_before.py" is executed. late: see `Late`. wakes:
-    deferral -> module of torch whose import wakes it. imports: module ->
-    what import statements of its body get instead; see `core.promise.execute`. dynamo, inductor: the steps of Dynamo's
-    and Inductor's setup, in order. generators: what a code generator of Inductor needs each time it is chosen.
-    cpu_counts_for_triton: whether has_triton looks at CPUs without being asked to. backends: backends of Dynamo that
-    the wheel's metadata does not announce, name -> "module:object".
+    same path is executed in their namespace. ours: modules that are the overlay's file alone, whether the wheel has
+    one of that name or not. prepared: modules before whose body "<path>_before.py" is executed. late: see `Late`.
+    wakes: deferral -> module of torch whose import wakes it. imports: module -> what import statements of its body
+    get instead; see `core.promise.execute`. dynamo, inductor: the steps of Dynamo's and Inductor's setup, in order.
+    generators: what a code generator of Inductor needs each time it is chosen. shape_handling: whether the wheel can
+    bucket shapes. cpu_counts_for_triton: whether has_triton looks at CPUs without being asked to. backends: backends
+    of Dynamo that the wheel's metadata does not announce, name -> "module:object".
     """
 
     __slots__ = (
@@ -62,6 +62,7 @@ class Port:
         "late",
         "ours",
         "prepared",
+        "shape_handling",
         "torch",
         "torch_npu",
         "wakes",
@@ -82,6 +83,7 @@ class Port:
         inductor: Iterable[Step] = (),
         generators: Mapping[str, Iterable[Call]] | None = None,
         cpu_counts_for_triton: bool = False,
+        shape_handling: bool = False,
         backends: Mapping[str, str] | None = None,
     ) -> None:
         self.torch_npu, self.torch = torch_npu, torch
@@ -89,7 +91,8 @@ class Port:
         self.ours, self.dynamo, self.inductor = frozenset(ours), tuple(dynamo), tuple(inductor)
         self.generators = {name: tuple(calls) for name, calls in (generators or {}).items()}
         self.prepared, self.imports = frozenset(prepared), dict(imports or {})
-        self.cpu_counts_for_triton, self.backends = cpu_counts_for_triton, dict(backends or {})
+        self.cpu_counts_for_triton, self.shape_handling = cpu_counts_for_triton, shape_handling
+        self.backends = dict(backends or {})
 
 
 SUPPORTED = {"2.10.0": "2.10.0", "2.13.0": "2.13.0"}

@@ -13,6 +13,7 @@ PORT = Port(
     torch="2.10.0",
     amended=[
         "torch_npu",
+        "torch_npu.contrib.transfer_to_npu",
         "torch_npu.distributed.distributed_c10d",
         "torch_npu.distributed.fsdp._add_fsdp_patch",
         "torch_npu.dynamo.trace_rule",
@@ -25,6 +26,7 @@ PORT = Port(
         "torch_npu.utils._graph_tree",
         "torch_npu.utils._npu_meta_registration",
         "torch_npu.utils.dlpack",
+        "torch_npu.utils.patch_getenv",
     ],
     ours=[
         "torch_npu._inductor",
@@ -35,6 +37,7 @@ PORT = Port(
         "torch_npu.utils._inductor",
         "torch_npu.utils._rng_prims_patch",
     ],
+    prepared=["torch_npu.contrib.transfer_to_npu"],
     late={
         "torch_npu.utils._dynamo": Late(
             "torch._dynamo",
@@ -46,9 +49,7 @@ PORT = Port(
                 patch_npu_stream_context patch_record_stream patch_user_defined_class_variable
             """,
         ),
-        "torch_npu.utils._dynamo_device": Late(
-            "torch._dynamo", calls=["_dynamo_register_interface_for_device"], public="NpuInterface"
-        ),
+        "torch_npu.utils._dynamo_device": Late("torch._dynamo", early=True, public="NpuInterface"),
         "torch_npu.utils._graph_tree": Late(
             "torch_npu.utils._graph_tree",
             calls=["_apply_npugraph_tree_methods"],

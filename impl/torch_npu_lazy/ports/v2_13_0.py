@@ -99,6 +99,7 @@ PORT = Port(
         Step("graphsafe_rng", Call("torch_npu.utils._dynamo:register_npu_graphsafe_rng")),
         Step("dynamo_optimize", Call("torch_npu.utils._dynamo:patch_dynamo_optimize")),
     ],
+    shape_handling=True,
     generators={
         "ascendc": [
             Call("torch_npu._inductor.deterministic_cache:patch_npu_deterministic_level_cache_keys"),

@@ -27,7 +27,9 @@ def _assign(module: ModuleType, *, values: list[tuple[str, str, object]]) -> Non
 def _assign_when_imported() -> None:
     by_module: dict[str, list[tuple[str, str, object]]] = {}
     for path, name, value in _this._assigned:
-        module = max((each for each in _this._promised if f"{path}.".startswith(f"{each}.")), key=len)
+        # The body of a release that is not lazy imports nothing: it reaches into modules right below a compiler.
+        below = ".".join(path.split(".")[:3])
+        module = max((each for each in _this._promised if f"{path}.".startswith(f"{each}.")), key=len, default=below)
         by_module.setdefault(module, []).append((path[len(module) + 1 :], name, value))
     for module, values in by_module.items():
         assign = _functools.partial(_assign, values=values)

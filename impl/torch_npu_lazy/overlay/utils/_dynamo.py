@@ -383,7 +383,7 @@ def patch_inductor_wrapper() -> None:
         if hasattr(self, "_npu_shape_handling_requested"):
             self._npu_shape_handling_requested = True
         else:
-            _shape_handling()
+            this._patch_shape_handling()
 
     @functools.wraps(init)
     def new_init(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -396,7 +396,7 @@ def patch_inductor_wrapper() -> None:
         _lazy_dynamo_setup()
         # Before torch makes Dynamo's context, so not at the first call.
         if shape_handling_requested:
-            _shape_handling()
+            this._patch_shape_handling()
         backend = _resolve_npu_backend_from_wrapper(self)
         if backend in ("mlir", "dvm"):
             with _NpuBackendScope(backend):
@@ -433,15 +433,6 @@ def patch_inductor_wrapper() -> None:
     when_imported("torch._inductor.config", _add_config_keys, again=_add_config_keys)
 
 
-def _shape_handling() -> None:
-    patch = getattr(this, "_patch_shape_handling", None)
-    if patch is None:
-        raise RuntimeError(
-            f"torch_npu {_table().torch_npu} has no shape handling; leave the option enable_shape_handling out"
-        )
-    patch()
-
-
 def _refuse_contradictions(options: dict[str, Any]) -> None:
     """torch takes either spelling of an option and lets the last one win."""
     for spelt, value in options.items():
@@ -460,13 +451,15 @@ def _lacks_triton(backend: str, error: Exception) -> bool:
     return backend not in ("mlir", "dvm") and "Device npu not supported" in str(error) and not has_triton_package()
 
 
-_CONFIG_KEYS: dict[str, tuple[object, type]] = {
-    "npu_backend": ("default", str),
-    "enable_shape_handling": (False, bool),
-    "shape_handling_configs": ([], list),
-    "shape_handling_dict": (None, dict),
-}
+_CONFIG_KEYS: dict[str, tuple[object, type]] = {"npu_backend": ("default", str)}
 """The NPU's keys of torch._inductor.config: default and type."""
+
+if _table().shape_handling:
+    _CONFIG_KEYS |= {
+        "enable_shape_handling": (False, bool),
+        "shape_handling_configs": ([], list),
+        "shape_handling_dict": (None, dict),
+    }
 
 
 def _add_config_keys(config: Any) -> None:

@@ -1,4 +1,5 @@
-"""The registration of the device interface that runs once, whoever asks for it: this module's is called by a package
-file that is not lazy."""
+"""Called by a package file that is not lazy, when nothing needs Dynamo yet."""
 
-from torch_npu.utils._dynamo import _dynamo_register_interface_for_device  # noqa: F401
+
+def _dynamo_register_interface_for_device() -> None:
+    """Nothing: Dynamo's setup has a step for it, and who needs it earlier asks `utils._dynamo`."""
