@@ -10,7 +10,6 @@ PORT = Port(
     torch_npu="2.13.0",
     torch="2.13.0",
     amended=[
-        "torch_npu._compat.dynamo",
         "torch_npu._init.core._exports",
         "torch_npu._init.core.module_loader",
         "torch_npu._init.patches.distributed_patches",
