@@ -63,7 +63,8 @@ class NamesStreams(torch.nn.Module):
 def use(strict):
     on_cpu = torch.arange(6.0).reshape(2, 3)
     x = on_cpu.npu()
-    for model in (Waits(), NamesStreams()):
+    # Before 2.12 torch itself has no place in a graph for a stream that is an argument or an event that one returns.
+    for model in (Waits(), NamesStreams()) if torch.__version__ >= "2.12" else (Waits(),):
         what = f"{type(model).__name__}, strict={strict}"
         program = torch.export.export(model, (x,), strict=strict)
         result = program.module()(x)

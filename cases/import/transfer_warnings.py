@@ -22,7 +22,8 @@ from harness import probe
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 import torch_npu
-import torch._inductor.compile_fx  # its own imports may touch the filters
+import torch._inductor.compile_fx  # their own imports may touch the filters
+import torch.utils.cpp_extension
 
 with warnings.catch_warnings(record=True) as shown:
     warnings.simplefilter("always")

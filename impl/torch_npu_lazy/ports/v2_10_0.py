@@ -101,7 +101,11 @@ PORT = Port(
             ),
         ),
         Step("record_stream", Call("torch_npu.utils._dynamo:patch_record_stream")),
-        Step("event_variable", Call("torch_npu.utils._dynamo:patch_event_variable_python_type")),
+        Step(
+            "event_variable",
+            Call("torch_npu.utils._dynamo:patch_event_variable_python_type"),
+            Call("torch_npu.utils._dynamo:patch_stream_operators"),
+        ),
         Step("npu_stream_context", Call("torch_npu.utils._dynamo:patch_npu_stream_context")),
         Step(
             "builtin_variable",

@@ -487,6 +487,23 @@ def install_npugraph_mark_step_trigger() -> None:
     torch.compiler.npugraph_mark_step_begin = npugraph_mark_step_begin  # type: ignore[attr-defined]
 
 
+def patch_stream_operators() -> None:
+    """Have the operators that a captured graph has for streams and events find an NPU's streams as objects of the NPU's
+    class: torch's refuse the events of releases in which these name no device. Safe to repeat."""
+    from torch._dynamo.variables import streams
+    from torch_npu.npu.streams import _npu_stream
+
+    look_up = streams._get_stream_by_index
+    if look_up.__module__ == __name__:
+        return
+
+    def stream_by_index(index: int) -> torch.Stream:
+        stream = look_up(index)
+        return _npu_stream(stream) if stream.device.type == "npu" else stream
+
+    streams._get_stream_by_index = stream_by_index
+
+
 # --- has_triton ---
 
 
