@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 from rich.console import Console
 
-BENCH = Path(__file__).parents[2] / "bench" / "import_cost.py"
+BENCH = Path(__file__).parents[1] / "bench" / "import_cost.py"
 
 
 @pytest.fixture(scope="module")
