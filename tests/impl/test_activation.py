@@ -175,7 +175,7 @@ def set_up(module):
     if "fail" in sys.argv:
         raise RuntimeError("no toolchain")
 when_imported("colorsys", set_up)
-when_imported("chunk", set_up)
+when_imported("quopri", set_up)
 import colorsys
 print(__name__, sys.argv[1:])
 """
@@ -193,7 +193,7 @@ def test_explain_runs_a_program_as_python_does_and_tells_what_ran(run: Run, plac
     assert (one["what"], one["result"]) == ("__main__.set_up on import of colorsys", "done")
     assert (one["by"], one["from"]) == ("__main__:8", "__main__:8")
     assert one["took"] >= 0
-    assert [entry["what"] for entry in told["deferred"]] == ["__main__.set_up on import of chunk"]
+    assert [entry["what"] for entry in told["deferred"]] == ["__main__.set_up on import of quopri"]
     assert told["kept"] == []
 
 

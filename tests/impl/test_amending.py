@@ -190,7 +190,7 @@ def test_a_late_module_is_a_stand_in_until_its_module_of_torch_is_imported(progr
         from torch_npu.heavy import record
         record(1); record(2)
         assert "colorsys" not in sys.modules
-        import chunk
+        import quopri
         assert "colorsys" in sys.modules
         assert heavy.called == [(1,), (2,)]
         record(3)
@@ -198,7 +198,7 @@ def test_a_late_module_is_a_stand_in_until_its_module_of_torch_is_imported(progr
         assert heavy.kept() == "wheel"
         """,
         **LATE,
-        table='amended=[], late={"torch_npu.heavy": ports.Late("heavy", calls=["record"])}, wakes={"heavy": "chunk"}',
+        table='amended=[], late={"torch_npu.heavy": ports.Late("heavy", calls=["record"])}, wakes={"heavy": "quopri"}',
     )
 
 
@@ -238,7 +238,7 @@ def test_a_late_module_amended_early_has_our_names_from_the_start_and_for_good(p
         assert "colorsys" not in sys.modules
         state.append("before")
         heavy.other = mine = lambda: "the user's"
-        import chunk
+        import quopri
         assert "colorsys" in sys.modules and heavy.ran == ["ours"]
         assert heavy.replaced is replaced and heavy.state == ["before"]
         assert heavy.kept() == replaced() == "ours"
@@ -249,7 +249,7 @@ def test_a_late_module_amended_early_has_our_names_from_the_start_and_for_good(p
         table="""
             amended=["torch_npu.heavy"],
             late={"torch_npu.heavy": ports.Late("heavy", early=True)},
-            wakes={"heavy": "chunk"},
+            wakes={"heavy": "quopri"},
         """,
     )
 
@@ -339,7 +339,7 @@ def test_import_statements_of_a_body_can_be_answered_otherwise(program: Program)
 def test_a_late_module_that_is_imported_after_its_time_is_an_ordinary_one(program: Program) -> None:
     program(
         """
-        import chunk
+        import quopri
         import torch_npu.heavy as heavy
         assert "colorsys" in sys.modules and heavy.ran == ["wheel", "ours"]
         heavy.record(1)
@@ -349,7 +349,7 @@ def test_a_late_module_that_is_imported_after_its_time_is_an_ordinary_one(progra
         table="""
             amended=["torch_npu.heavy"],
             late={"torch_npu.heavy": ports.Late("heavy", calls=["record"])},
-            wakes={"heavy": "chunk"},
+            wakes={"heavy": "quopri"},
         """,
     )
 
