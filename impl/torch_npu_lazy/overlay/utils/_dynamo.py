@@ -463,16 +463,20 @@ if _table().shape_handling:
 
 
 def _add_config_keys(config: Any) -> None:
+    missing = [name for name in _CONFIG_KEYS if name not in config._config]
+    if not missing:
+        # Each copy of the configuration asks, and each wrapper of Inductor makes some.
+        return
     from inspect import signature
 
     from torch.utils._config_module import Config, _ConfigEntry
 
     named = "name" in signature(_ConfigEntry).parameters
-    for name, (default, kind) in _CONFIG_KEYS.items():
-        if name not in config._config:
-            config._config[name] = _ConfigEntry(
-                Config(default=default, value_type=kind), **({"name": name} if named else {})
-            )
+    for name in missing:
+        default, kind = _CONFIG_KEYS[name]
+        config._config[name] = _ConfigEntry(
+            Config(default=default, value_type=kind), **({"name": name} if named else {})
+        )
 
 
 def install_npugraph_mark_step_trigger() -> None:
