@@ -412,15 +412,7 @@ def patch_inductor_wrapper() -> None:
         else:
             backend = _resolve_npu_backend_from_wrapper(self)
         with _NpuBackendScope(backend):
-            try:
-                return call(self, *args, **kwargs)
-            except Exception as error:
-                if _lacks_triton(backend, error):
-                    raise ImportError(
-                        "Inductor makes its kernels for the NPU with triton-ascend, which is not installed here: pip "
-                        "install triton-ascend, or choose another backend, such as 'npugraphs' or 'aot_eager'"
-                    ) from error
-                raise
+            return call(self, *args, **kwargs)
 
     @functools.wraps(get_config_copy)
     def new_get_config_copy(self: Any) -> dict[str, Any]:
@@ -441,14 +433,6 @@ def _refuse_contradictions(options: dict[str, Any]) -> None:
             raise RuntimeError(
                 f"Options {spelt}={value!r} and {name}={options[name]!r} are one setting with two values; give it once"
             )
-
-
-def _lacks_triton(backend: str, error: Exception) -> bool:
-    """Whether an error is what Inductor says of a device that nothing generates code for, for want of Triton: NPU
-    Inductor registers no code generator then, and says why in a warning only."""
-    from torch.utils._triton import has_triton_package
-
-    return backend not in ("mlir", "dvm") and "Device npu not supported" in str(error) and not has_triton_package()
 
 
 _CONFIG_KEYS: dict[str, tuple[object, type]] = {"npu_backend": ("default", str)}
