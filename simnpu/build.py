@@ -169,12 +169,14 @@ def library_dir() -> Path | None:
     return directory if (directory / RUNTIME_LIBRARY).is_file() else None
 
 
-def _say(line: str) -> None:
+def say_on_stderr(line: str) -> None:
+    """The progress of a build that nobody listens to otherwise."""
     print(f"simnpu: {line}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
-def _locked(path: Path, progress: Progress) -> Iterator[None]:
+def locked(path: Path, progress: Progress) -> Iterator[None]:
+    """One process at a time is inside; `progress` hears of it when another one is."""
     with path.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -184,7 +186,8 @@ def _locked(path: Path, progress: Progress) -> Iterator[None]:
         yield
 
 
-def _run(command: list[str], log: Path, progress: Progress) -> None:
+def run_logged(command: list[str], log: Path, progress: Progress) -> None:
+    """Runs a command of a build, its output into `log`, its counts to `progress`. Raises BuildError."""
     tail: list[str] = []
     with (
         log.open("a") as file,
@@ -217,7 +220,7 @@ def build(progress: Progress | None = None) -> Path:
     """
     if done := library_dir():
         return done
-    say = progress or _say
+    say = progress or say_on_stderr
     tools = find_tools()
     root = cache_root()
     try:
@@ -226,7 +229,7 @@ def build(progress: Progress | None = None) -> Path:
         raise BuildError(
             f"cannot create the cache {root}: {error}. Remedy: set SIMNPU_CACHE to a writable directory"
         ) from error
-    with _locked(root / "build.lock", say):
+    with locked(root / "build.lock", say):
         while True:
             if done := library_dir():
                 return done
@@ -249,7 +252,7 @@ def _compile(tools: Tools, source: str, root: Path, say: Progress) -> None:
     log = root / "build.log"
     log.write_text(f"simnpu {VERSION} src {source}, torch {tools.torch_version}, torch_npu {tools.torch_npu_version}\n")
     say(f"building the simulator for torch_npu {tools.torch_npu_version} (about a minute the first time; log: {log})")
-    _run(
+    run_logged(
         [
             tools.cmake,
             *("-S", str(SOURCE), "-B", str(work), "-G", "Ninja"),
@@ -264,7 +267,7 @@ def _compile(tools: Tools, source: str, root: Path, say: Progress) -> None:
         log,
         say,
     )
-    _run([tools.cmake, "--build", str(work), "--parallel", str(JOBS)], log, say)
+    run_logged([tools.cmake, "--build", str(work), "--parallel", str(JOBS)], log, say)
 
 
 def _publish(tools: Tools, source: str, root: Path, say: Progress) -> Path:

@@ -1,0 +1,120 @@
+// The command that triton-ascend starts: bishengir-compile INPUT.mlir OPTIONS… -o OUTPUT writes OUTPUT.o, here a shared object for
+// the host. Under the name bisheng it answers the one question that triton-ascend asks the real one: whether it knows the device.
+#include "kernel.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Complex/IR/Complex.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/ControlFlow/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/IR/TensorInferTypeOpInterfaceImpl.h"
+#include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Tensor/Transforms/SubsetInsertionOpInterfaceImpl.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstring>
+#include <string>
+
+using namespace mlir;
+
+namespace {
+
+// "limit-auto-multi-buffer-buffer" tells triton-ascend that the result is OUTPUT.o.
+constexpr const char* kHelp = R"(usage: bishengir-compile INPUT.mlir [OPTION…] -o OUTPUT
+
+The kernel compiler of the simulated NPU: writes OUTPUT.o, a shared object that the simulated runtime loads.
+
+  -o OUTPUT                              the result without its suffix .o
+  --target=ARCH, --enable-…, --limit-auto-multi-buffer-buffer=…, …
+                                         accepted: they steer how a real device is used, not what is computed
+  --pure-simt                            refused: SIMT kernels are not simulated
+)";
+
+int refuse(const llvm::Twine& what) {
+    llvm::errs() << "bishengir-compile (simulated NPU): " << what << "\n";
+    return 1;
+}
+
+void load_dialects(MLIRContext& context) {
+    DialectRegistry registry;
+    registry.insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect, cf::ControlFlowDialect,
+                    complex::ComplexDialect, func::FuncDialect, index::IndexDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
+                    math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect>();
+    arith::registerBufferizableOpInterfaceExternalModels(registry);
+    bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(registry);
+    cf::registerBufferizableOpInterfaceExternalModels(registry);
+    linalg::registerBufferizableOpInterfaceExternalModels(registry);
+    scf::registerBufferizableOpInterfaceExternalModels(registry);
+    tensor::registerBufferizableOpInterfaceExternalModels(registry);
+    tensor::registerInferTypeOpInterfaceExternalModels(registry);
+    tensor::registerSubsetOpInterfaceExternalModels(registry);
+    registerBuiltinDialectTranslation(registry);
+    registerLLVMDialectTranslation(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    // They are refused by name later.
+    context.allowUnregisteredDialects();
+}
+
+int compile(const std::string& input, const std::string& output) {
+    // A kernel is small, and several are compiled at once.
+    MLIRContext context(MLIRContext::Threading::DISABLED);
+    load_dialects(context);
+    OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(input, &context);
+    if (!module) return refuse("cannot read " + input + ", see above: an operation that is named there as unknown is not simulated");
+    simnpu::Kernel kernel;
+    const bool done = simnpu::describe(*module, kernel) && simnpu::prepare(*module, kernel) && simnpu::expand_library_calls(*module) &&
+                      simnpu::lower(*module) && simnpu::emit(*module, kernel, output);
+    return done ? 0 : refuse("kernel " + (kernel.name.empty() ? input : kernel.name) + " cannot be compiled, see above");
+}
+
+} // namespace
+
+int main(int count, char** values) {
+    if (llvm::sys::path::stem(values[0]) == "bisheng") {
+        if (count == 2 && std::strcmp(values[1], "-print-targets") == 0) {
+            llvm::outs() << "hiipu64\n";
+            return 0;
+        }
+        return refuse("as bisheng it only answers -print-targets");
+    }
+    std::string input, output;
+    for (int i = 1; i < count; ++i) {
+        const llvm::StringRef word = values[i];
+        if (word == "--help") {
+            llvm::outs() << kHelp;
+            return 0;
+        }
+        if (word == "-o" && i + 1 < count)
+            output = values[++i];
+        else if (word == "--pure-simt" || word == "--enable-triton-ir-compile")
+            return refuse("SIMT kernels (" + word + ") are not simulated");
+        else if (!word.starts_with("-") && input.empty())
+            input = word;
+        else if (!word.starts_with("--"))
+            return refuse("cannot understand \"" + word + "\"; see --help");
+    }
+    if (input.empty() || output.empty()) return refuse("give an input and -o OUTPUT; see --help");
+    return compile(input, output + ".o");
+}

@@ -1,0 +1,176 @@
+// From the adapter's MLIR to upstream MLIR without holes: what the adapter means differently is rewritten, and what is not simulated
+// is refused by its name.
+#include "kernel.h"
+
+#include "simnpu/kernel.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace simnpu {
+
+namespace {
+
+constexpr unsigned kGridArguments = 3;
+constexpr unsigned kProgramIds = 3;
+
+func::FuncOp kernel_of(ModuleOp module) {
+    func::FuncOp found;
+    for (auto function : module.getOps<func::FuncOp>()) {
+        if (function.isDeclaration()) continue;
+        if (found) return nullptr;
+        found = function;
+    }
+    return found;
+}
+
+bool is_without_value(Value tensor) {
+    Operation* source = tensor.getDefiningOp();
+    if (auto made = dyn_cast_or_null<bufferization::AllocTensorOp>(source)) return !made.getCopy();
+    return isa_and_nonnull<tensor::EmptyOp>(source);
+}
+
+// Part of a tensor along one dimension, from `begin` for `length`; without that dimension if `drop`.
+Value slice(OpBuilder& builder, Location loc, Value tensor, int64_t dimension, int64_t begin, int64_t length, bool drop) {
+    const auto type = cast<RankedTensorType>(tensor.getType());
+    SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)), strides(type.getRank(), builder.getIndexAttr(1)), sizes;
+    SmallVector<int64_t> shape;
+    for (int64_t i = 0; i < type.getRank(); ++i) {
+        const int64_t extent = i == dimension ? length : type.getDimSize(i);
+        sizes.push_back(builder.getIndexAttr(extent));
+        if (i != dimension || !drop) shape.push_back(extent);
+    }
+    offsets[dimension] = builder.getIndexAttr(begin);
+    const auto result = RankedTensorType::get(shape, type.getElementType());
+    return builder.create<tensor::ExtractSliceOp>(loc, result, tensor, offsets, sizes, strides);
+}
+
+// For combiners of its own making a kernel has no neutral element, and the adapter gives a tensor without value as the start: it
+// means that the first element is the start.
+bool start_from_first(linalg::ReduceOp reduce) {
+    if (llvm::none_of(reduce.getInits(), is_without_value)) return true;
+    if (!llvm::all_of(reduce.getInits(), is_without_value))
+        return reduce.emitError("some starts have a value and some have none, which is not simulated"), false;
+    if (reduce.getDimensions().size() != 1)
+        return reduce.emitError("a combiner without neutral element over several dimensions is not simulated"), false;
+    const int64_t dimension = reduce.getDimensions()[0];
+    for (Value input : reduce.getInputs())
+        if (!cast<ShapedType>(input.getType()).hasStaticShape()) return reduce.emitError("a shape known at run time only is not simulated"), false;
+    const int64_t extent = cast<ShapedType>(reduce.getInputs()[0].getType()).getDimSize(dimension);
+    OpBuilder builder(reduce);
+    SmallVector<Value> first, rest;
+    for (Value input : reduce.getInputs()) {
+        first.push_back(slice(builder, reduce.getLoc(), input, dimension, 0, 1, true));
+        if (extent > 1) rest.push_back(slice(builder, reduce.getLoc(), input, dimension, 1, extent - 1, false));
+    }
+    if (extent == 1) {
+        reduce->replaceAllUsesWith(first);
+        reduce.erase();
+        return true;
+    }
+    reduce.getInputsMutable().assign(rest);
+    reduce.getInitsMutable().assign(first);
+    return true;
+}
+
+// Integer division by zero (in lanes that a mask leaves out, most often) and of the smallest number by -1 stop a host's process; the
+// device goes on with some number.
+template <typename Op> void make_total(Op op) {
+    OpBuilder builder(op);
+    const Location loc = op.getLoc();
+    const Type type = op.getType();
+    const auto constant = [&](const APInt& value) -> Value {
+        TypedAttr attribute;
+        if (auto shaped = dyn_cast<ShapedType>(type))
+            attribute = DenseElementsAttr::get(shaped, value);
+        else
+            attribute = IntegerAttr::get(type, value);
+        return builder.create<arith::ConstantOp>(loc, attribute);
+    };
+    const Type element = getElementTypeOrSelf(type);
+    if (element.isIndex()) return; // sizes, not data
+    const unsigned bits = element.getIntOrFloatBitWidth();
+    const auto is = [&](Value value, const APInt& number) -> Value {
+        return builder.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, value, constant(number));
+    };
+    Value bad = is(op.getRhs(), APInt::getZero(bits));
+    if constexpr (std::is_same_v<Op, arith::DivSIOp> || std::is_same_v<Op, arith::RemSIOp> || std::is_same_v<Op, arith::FloorDivSIOp> ||
+                  std::is_same_v<Op, arith::CeilDivSIOp>) {
+        const Value overflows = builder.create<arith::AndIOp>(loc, is(op.getLhs(), APInt::getSignedMinValue(bits)),
+                                                              is(op.getRhs(), APInt::getAllOnes(bits)));
+        bad = builder.create<arith::OrIOp>(loc, bad, overflows);
+    }
+    op.getRhsMutable().assign(builder.create<arith::SelectOp>(loc, bad, constant(APInt(bits, 1)), op.getRhs()));
+}
+
+template <typename... Ops> void make_total_all(ModuleOp module) {
+    (module.walk([](Ops op) {
+        APInt divisor;
+        if (!matchPattern(op.getRhs(), m_ConstantInt(&divisor)) || divisor.isZero() || divisor.isAllOnes()) make_total(op);
+    }), ...);
+}
+
+} // namespace
+
+bool describe(ModuleOp module, Kernel& kernel) {
+    func::FuncOp function = kernel_of(module);
+    if (!function) return module.emitError("expected one kernel in the module"), false;
+    kernel.name = function.getName().str();
+    const auto types = function.getArgumentTypes();
+    if (function->hasAttr("SyncBlockLockArgIdx") != true || function->hasAttr("WorkspaceArgIdx") != true || types.size() < 2 + kGridArguments + kProgramIds ||
+        function.getNumResults() != 0)
+        return function.emitError("not a kernel of triton-ascend: it lacks the arguments for lock, workspace, grid and program ids"), false;
+    uint32_t offset = 8; // behind the FFTS address
+    for (const Type type : types.drop_back(kProgramIds)) {
+        Argument argument{};
+        if (isa<BaseMemRefType>(type))
+            argument = {Argument::pointer, 64, 0};
+        else if (type.isIntOrFloat())
+            argument = {type.isInteger() ? Argument::integer : Argument::real, type.getIntOrFloatBitWidth(), 0};
+        else
+            return function.emitError("an argument of type ") << type << " is not simulated", false;
+        const uint32_t alignment = argument.bits == 64 ? 8 : 4;
+        const uint32_t size = argument.bits == 64 ? 8 : argument.kind == Argument::integer && argument.bits > 1 ? argument.bits / 8 : 4;
+        offset = (offset + alignment - 1) / alignment * alignment;
+        argument.offset = offset;
+        offset += size;
+        kernel.arguments.push_back(argument);
+    }
+    kernel.args_size = (offset + 7) / 8 * 8;
+    return true;
+}
+
+bool prepare(ModuleOp module, Kernel& kernel) {
+    bool good = true;
+    SmallVector<Operation*> hints;
+    module.walk([&](Operation* op) {
+        if (op->isRegistered()) return;
+        if (op->getName().getStringRef() == "annotation.mark")
+            hints.push_back(op);
+        else
+            good = (op->emitError("operation ") << op->getName() << " is not simulated", false);
+    });
+    if (!good) return false;
+    for (Operation* hint : hints) hint->erase();
+
+    SmallVector<linalg::ReduceOp> reductions;
+    module.walk([&](linalg::ReduceOp reduce) { reductions.push_back(reduce); });
+    for (auto reduce : reductions) good = start_from_first(reduce) && good;
+
+    // Blocks of a launch run one after the other, so only another launch can come between.
+    module.walk([&](linalg::GenericOp op) {
+        if (op->hasAttr("GenericAtomicRMW")) kernel.flags |= SIMNPU_KERNEL_ATOMIC;
+    });
+    make_total_all<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
+                   arith::CeilDivUIOp>(module);
+    return good;
+}
+
+} // namespace simnpu
