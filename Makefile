@@ -1,4 +1,5 @@
-# `make help` lists the targets. Everything is set up in .venv; nothing outside the checkout is touched but pip's and the simulator's caches.
+# `make help` lists the targets. Everything is set up in .venv; nothing outside the checkout is touched but pip's and the simulator's
+# caches and, for root on Debian, the system packages that compile kernels (TRITON=no leaves them out).
 
 PYTHON  ?= python3
 VENV    := .venv
@@ -6,6 +7,7 @@ BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 RELEASE ?=
 WHEELS  ?=
+TRITON  ?=
 JOBS    ?= auto
 ARGS    ?=
 
@@ -17,6 +19,7 @@ help: ## list the targets
 	@echo
 	@echo "  RELEASE=2.13.0   a release of releases.toml     JOBS=2   parallel processes (default: auto)"
 	@echo "  ARGS='--rule import/lazy'   more arguments for pytest     PYTHON=python3.11   the interpreter for a new .venv"
+	@echo "  TRITON=no   leave out triton-ascend and, for root on Debian, the system packages (about 650 MB) that compile its kernels"
 	@echo "  WHEELS=DIR   a directory with a CPU build of torch of your own     VENV=DIR   another environment than .venv"
 
 $(READY): pyproject.toml
@@ -27,8 +30,8 @@ $(READY): pyproject.toml
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable . --group dev --group runtime
 	@touch $@
 
-setup: $(READY) ## make .venv with torch (CPU), torch_npu and the tools
-	@$(BIN)/python tools/environment.py $(if $(RELEASE),--release $(RELEASE)) $(if $(WHEELS),--wheels $(WHEELS))
+setup: $(READY) ## make .venv with torch (CPU), torch_npu, triton-ascend and the tools
+	@$(BIN)/python tools/environment.py $(if $(RELEASE),--release $(RELEASE)) $(if $(WHEELS),--wheels $(WHEELS)) $(if $(filter no,$(TRITON)),--no-triton)
 
 conformance: setup ## judge the installed torch_npu; the report goes to build/conformance
 	$(BIN)/python -m pytest cases -n $(JOBS) --forked $(ARGS)

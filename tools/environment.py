@@ -1,4 +1,5 @@
-"""Puts one release of torch_npu, with the CPU build of torch that it needs, into the environment of this interpreter.
+"""Puts one release of torch_npu into the environment of this interpreter, with the CPU build of torch and the
+triton-ascend that go with it, and sees to the system's packages that compile kernels for the simulated NPU.
 
 Exists because a resolver that is asked for plain `torch` fetches the CUDA build: gigabytes, and torch_npu cannot live
 beside it.
@@ -10,8 +11,11 @@ import argparse
 import ast
 import importlib.metadata
 import json
+import os
+import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +25,11 @@ else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# What compiles kernels on the simulated NPU: libraries to build the compiler with, and the compiler of launchers.
+SYSTEM_PACKAGES = ("libmlir-19-dev", "llvm-19-dev", "clang-19")
+APT_LINE = f"apt-get install -y --no-install-recommends {' '.join(SYSTEM_PACKAGES)}"
+PROGRESS_SECONDS = 5
 
 
 class Refusal(Exception):
@@ -183,10 +192,117 @@ def install_torch_npu(release: Release, wheels: Path | None) -> None:
     must(pip("install", "-qq", "--no-deps", *links_to(wheels), wanted), f"torch-npu {release.torch_npu}")
 
 
+def install_triton_ascend(release: Release, wheels: Path | None) -> None:
+    """Installs the wheel alone. Raises Refusal when the environment holds community Triton.
+
+    Where no wheel is offered, as for a Python that the release does not know, says so and goes on.
+    """
+    wanted = f"triton-ascend=={release.triton_ascend}"
+    version, community = installed("triton-ascend"), installed("triton")
+    if community is not None:
+        # Both own the directory `triton`: whichever comes second overwrites files of the first.
+        both = " triton-ascend" if version is not None else ""
+        raise Refusal(
+            f"this environment ({sys.prefix}) holds community triton {community}, which has the import name and files "
+            f"of triton-ascend. Remedy: `{sys.executable} -m pip uninstall triton{both}`, then `make setup`; or keep "
+            "it and do without kernels on the NPU: `make setup TRITON=no`."
+        )
+    if version == release.triton_ascend:
+        print(f"triton-ascend {version}: already there", flush=True)
+        return
+    links = links_to(wheels)
+    url, messages = offered_by_pip(wanted, *links)
+    if url is None:
+        reason = messages.strip().splitlines()[-1] if messages.strip() else "pip gives no reason"
+        print(
+            f"{wanted}: not offered for Python {sys.version_info.major}.{sys.version_info.minor} ({reason}); going on "
+            "without it, and what needs it will say so",
+            flush=True,
+        )
+        return
+    print(f"triton-ascend {release.triton_ascend}: installing its wheel", flush=True)
+    must(pip("install", "-qq", "--no-deps", *links, wanted), wanted)
+
+
+def missing_system_packages() -> list[str]:
+    """Those of SYSTEM_PACKAGES that dpkg does not have; all of them where there is no dpkg."""
+    query = shutil.which("dpkg-query")
+    if query is None:
+        return list(SYSTEM_PACKAGES)
+
+    def has(package: str) -> bool:
+        asked = [query, "--show", "--showformat=${Status}", package]
+        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout == "install ok installed"
+
+    return [package for package in SYSTEM_PACKAGES if not has(package)]
+
+
+def install_system_packages() -> None:
+    """Installs what compiles kernels, when root can; else prints the line to run. Either way the setup goes on."""
+    if shutil.which("apt-get") is None:
+        print(
+            "kernels on the simulated NPU want LLVM, MLIR and clang 19 from this system's packages (on Debian: "
+            f"{APT_LINE}); `python -m simnpu doctor` tells whether they are there",
+            flush=True,
+        )
+        return
+    missing = missing_system_packages()
+    if not missing:
+        return
+    if os.geteuid() != 0:
+        print(
+            f"kernels on the simulated NPU want {', '.join(missing)}; all else works without. To have them, run:\n"
+            f"  sudo {APT_LINE}",
+            flush=True,
+        )
+        return
+    log = ROOT / "build" / "apt.log"
+    log.parent.mkdir(exist_ok=True)
+    print(f"installing {', '.join(missing)} for kernels on the simulated NPU (log: {log})", flush=True)
+    log.write_text("", encoding="utf-8")
+    update = ["apt-get", "update", "-q"]
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=120"]
+    for command in (update, [*install, *missing]):
+        code = logged(command, log)
+        if code:
+            print(
+                f"warning: `{command[0]} {command[1]}` ended with code {code}; the end of {log}:\n{tail(log)}\n"
+                f"Going on without kernels on the simulated NPU. To have them, run:\n  {APT_LINE}",
+                flush=True,
+            )
+            return
+
+
+def logged(command: list[str], log: Path) -> int:
+    """Runs a command with its output in a file, telling now and then that it still runs. Returns its code."""
+    begun = time.monotonic()
+    with log.open("a", encoding="utf-8") as file:
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env=environment
+        )
+        while (code := ended(process, PROGRESS_SECONDS)) is None:
+            print(f"  {time.monotonic() - begun:.0f} s: {tail(log, 1)[:100]}", flush=True)
+        return code
+
+
+def ended(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+    """The code of a process, None when it still runs after so many seconds."""
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def tail(log: Path, lines: int = 5) -> str:
+    """The last lines of a file."""
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools/environment.py",
-        description="Install a release of torch_npu, and the CPU build of torch that it needs, beside this Python.",
+        description="Install a release of torch_npu, and the torch and triton-ascend that go with it, here.",
         epilog="`make setup` calls this after it has made .venv. Releases are listed in releases.toml.",
     )
     parser.add_argument("--release", metavar="NAME", help="a release of releases.toml (default: its `default`)")
@@ -195,6 +311,11 @@ def main(argv: list[str] | None = None) -> int:
         metavar="DIR",
         type=Path,
         help="a directory with wheels of your own, preferred for torch: any CPU build named torch-VERSION+LABEL-….whl",
+    )
+    parser.add_argument(
+        "--no-triton",
+        action="store_true",
+        help="leave triton-ascend and the system's packages for compiling kernels as they are (make setup TRITON=no)",
     )
     parser.add_argument("--list", action="store_true", help="list the known releases and end")
     options = parser.parse_args(argv)
@@ -213,6 +334,9 @@ def main(argv: list[str] | None = None) -> int:
             raise Refusal(f"--wheels {options.wheels} is no directory. Name one that holds wheels.")
         install_torch(release, releases.cpu_index, wheels)
         install_torch_npu(release, wheels)
+        if not options.no_triton:
+            install_triton_ascend(release, wheels)
+            install_system_packages()
     except Refusal as refusal:
         print(f"error: {refusal}", file=sys.stderr)
         return 2
