@@ -37,6 +37,8 @@ class Device:
 SIMULATOR_VARIABLES = ("SIMNPU_DEVICES", "SIMNPU_MEMORY", "SIMNPU_LOG")
 """What a user may choose. Not SIMNPU_FAULT: a fault left in somebody's shell would fail rules at random places."""
 
+SEARCHED = ("PATH", "PYTHONPATH")
+
 
 def _sim(prepare: bool) -> Device:
     try:
@@ -50,10 +52,13 @@ def _sim(prepare: bool) -> Device:
     @functools.cache
     def surroundings() -> dict[str, str]:
         # Once per process: every point of a run sees the same build, and nobody hashes its sources 400 times.
-        return simnpu.environ(settings)
+        return simnpu.environ({**settings, **dict.fromkeys(SEARCHED, "")})
 
     def environ(base: Mapping[str, str]) -> dict[str, str]:
-        return {**base, **surroundings()}
+        found = surroundings()
+        # The simulator's directories come first, and the child's own stay.
+        joined = {name: [part for part in (found[name], base.get(name)) if part] for name in SEARCHED}
+        return {**base, **found, **{name: os.pathsep.join(parts) for name, parts in joined.items() if parts}}
 
     try:
         if prepare:

@@ -38,9 +38,13 @@ def environ(
     "memory"; fault: see SIMNPU_FAULT; visible: ASCEND_RT_VISIBLE_DEVICES. What is None is left as `base` has it.
     Builds the simulator first if needed. Raises simnpu.build.BuildError, and simnpu.settings.SettingError for a value
     that cannot be understood.
+
+    With triton-ascend installed, and what its kernels are compiled with, PATH and PYTHONPATH get what it needs, and the
+    kernel compiler is built first if needed.
     """
     from simnpu.build import build
     from simnpu.settings import check_settings
+    from simnpu.toolchain.surroundings import activate
 
     environment = dict(os.environ if base is None else base)
     wanted = {
@@ -57,6 +61,7 @@ def environ(
     environment["LD_LIBRARY_PATH"] = _put_first(str(libraries), environment.get("LD_LIBRARY_PATH", ""))
     environment["ASCEND_HOME_PATH"] = str(home)
     environment["ASCEND_OPP_PATH"] = str(home / "opp")
+    activate(environment)
     return environment
 
 

@@ -19,13 +19,20 @@ import simnpu
 from simnpu import build as building
 from simnpu.doctor import examine
 from simnpu.settings import SETTINGS, SettingError, check_faults_exist
+from simnpu.toolchain.surroundings import ACTIVATED
 
 # What a shell answers for a program it cannot find or cannot start.
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 USAGE = 2
 
-CHANGED = ("LD_LIBRARY_PATH", "ASCEND_HOME_PATH", "ASCEND_OPP_PATH", *(setting.name for setting in SETTINGS))
+CHANGED = (
+    "LD_LIBRARY_PATH",
+    "ASCEND_HOME_PATH",
+    "ASCEND_OPP_PATH",
+    *ACTIVATED,
+    *(setting.name for setting in SETTINGS),
+)
 
 
 def _variables() -> str:
@@ -183,7 +190,11 @@ def _doctor(_: argparse.Namespace) -> int:
 
 def _env(arguments: argparse.Namespace) -> int:
     environment = _environment(arguments)
-    wanted = {name: environment[name] for name in (*CHANGED, "ASCEND_RT_VISIBLE_DEVICES") if name in environment}
+    names = [name for name in (*CHANGED, "ASCEND_RT_VISIBLE_DEVICES") if name in environment]
+    # Of the many variables that a shell has anyway, those that are different now.
+    wanted = {
+        name: environment[name] for name in names if name not in ACTIVATED or environment[name] != os.environ.get(name)
+    }
     if arguments.format == "json":
         print(json.dumps(wanted, indent=2))
     else:

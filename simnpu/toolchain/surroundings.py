@@ -1,0 +1,61 @@
+"""What a process that compiles Triton kernels for the simulated NPU finds around it: the compilers on PATH, and on
+PYTHONPATH what the triton-ascend wheel lacks.
+
+Without triton-ascend, or without what the compiler is built from, nothing is added and nothing fails.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+DISTRIBUTION = "triton-ascend"
+COMMUNITY = "triton"
+ACTIVATED = ("PATH", "PYTHONPATH")
+"""The variables that activate() changes."""
+PYTHON = Path(__file__).with_name("python")
+"""Holds a sitecustomize.py and nothing else."""
+
+
+def version_of(distribution: str) -> str | None:
+    """The version of an installed distribution, None when it is absent."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def missing() -> str | None:
+    """Why no kernel can be compiled here, in one sentence with its remedy; None when it can."""
+    if version_of(DISTRIBUTION) is None:
+        if community := version_of(COMMUNITY):
+            return (
+                f"community triton {community} is installed in the place of triton-ascend (they share the import "
+                "name); uninstall it and run `make setup`"
+            )
+        return "triton-ascend is not installed; run `make setup`"
+    from simnpu.toolchain import build
+
+    return build.missing()
+
+
+def activate(environment: dict[str, str], progress: Callable[[str], None] | None = None) -> None:
+    """Adds to an environment what compiles kernels, if that can be had; builds the compiler first if need be.
+
+    Raises simnpu.build.BuildError when the compiler ought to build and does not.
+    """
+    if missing() is not None:
+        return
+    from simnpu.toolchain import build
+
+    compiler = build.build(progress)
+    environment["PATH"] = _put_first(str(compiler / "bin"), environment.get("PATH", os.defpath))
+    environment["PYTHONPATH"] = _put_first(str(PYTHON), environment.get("PYTHONPATH", ""))
+
+
+def _put_first(directory: str, path: str) -> str:
+    # An empty part stands for the working directory, in either variable: it is the user's and stays.
+    rest = [part for part in path.split(os.pathsep) if part != directory] if path else []
+    return os.pathsep.join([directory, *rest])
