@@ -51,6 +51,8 @@ PORT = Port(
             """,
             apart=["transfer_to_npu"],
         ),
+        # DTensor brings sympy, 500 modules and half a second.
+        "torch_npu.distributed.tensor": Late("torch_npu.distributed.tensor", open=True, public="experimental"),
         "torch_npu.distributed.rendezvous": Late("torch_npu.distributed.rendezvous", open=True),
         "torch_npu.optim": Late(
             "torch_npu.optim",
@@ -71,6 +73,7 @@ PORT = Port(
             apart=["_add_metadata_sanitizer_patch", "_add_mstx_patch"],
         ),
     },
+    wakes={"torch_npu.distributed.tensor": "torch.distributed.tensor"},
     dynamo=[
         Step(
             "device_interface",
@@ -105,7 +108,6 @@ PORT = Port(
             Call("torch_npu.dynamo._deterministic_guard:install_npu_deterministic_level_guard"),
         ],
     },
-    # DTensor brings sympy, 500 modules and half a second.
     imports={
         "torch_npu._compat.distributed": {
             "torch.distributed._shard.sharded_tensor": LATER,
@@ -119,7 +121,6 @@ PORT = Port(
             "torch_npu.contrib.module": LATER,
         },
         "torch_npu.asd.asd": {"torch.distributed.tensor": LATER},
-        "torch_npu.distributed": {"torch_npu.distributed": ("tensor",)},
         "torch_npu.distributed.distributed_c10d": {"torch.distributed.elastic.rendezvous": LATER},
         # The old names bring checkpoints and FSDP along, which may be what is just importing DTensor.
         "torch_npu.distributed.tensor._attention": {
