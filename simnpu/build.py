@@ -276,7 +276,7 @@ def _publish(tools: Tools, source: str, root: Path, say: Progress) -> Path:
     staging = Path(tempfile.mkdtemp(dir=root, prefix="publish-"))
     try:
         shutil.copytree(_work_dir(tools, root) / "lib", staging / "lib")
-        _make_cann_home(staging / "cann")
+        _make_cann_home(staging / "cann", tools)
         if target.exists():  # without its runtime library, else library_dir() had found it
             shutil.rmtree(target)
         staging.chmod(0o755)
@@ -288,8 +288,15 @@ def _publish(tools: Tools, source: str, root: Path, say: Progress) -> Path:
     return target / "lib"
 
 
-def _make_cann_home(home: Path) -> None:
+def _make_cann_home(home: Path, tools: Tools) -> None:
     # What torch_npu looks for in ASCEND_HOME_PATH before it believes that CANN is installed.
     for name in ("runtime", "compiler", "opp", "lib64", "toolkit"):
         (home / name).mkdir(parents=True)
     (home / "version.cfg").write_text("# Simulated CANN\n")
+    # What Triton compiles its host code against: our header of the runtime, the wheel's own ones for the rest.
+    shutil.copytree(SOURCE / "home" / "include", home / "include")
+    for name in ("acl", "profiling"):
+        if (headers := tools.torch_npu / CANN_HEADERS / name).is_dir():
+            (home / "include" / name).symlink_to(headers)
+    for name in ("libruntime.so", "libascendcl.so"):
+        (home / "lib64" / name).symlink_to(Path("..", "..", "lib", name))

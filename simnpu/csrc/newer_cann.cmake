@@ -56,6 +56,8 @@ cann_needs(aclrtFuncHandle "typedef void* aclrtFuncHandle;")
 cann_needs(aclrtDrvMemHandle "typedef void* aclrtDrvMemHandle;")
 cann_needs(aclrtHostFunc "typedef void (*aclrtHostFunc)(void*);")
 cann_needs(aclrtBinaryLoadOptions "struct aclrtBinaryLoadOptions;")
+cann_needs(aclrtLaunchKernelCfg "struct aclrtLaunchKernelCfg;")
+cann_needs(aclrtPlaceHolderInfo "struct aclrtPlaceHolderInfo;")
 cann_needs(aclmdlRICaptureMode
   "enum aclmdlRICaptureMode { ACL_MODEL_RI_CAPTURE_MODE_GLOBAL, ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL, ACL_MODEL_RI_CAPTURE_MODE_RELAXED };")
 cann_needs(aclmdlRICaptureStatus

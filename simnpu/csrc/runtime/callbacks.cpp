@@ -21,7 +21,7 @@ struct Handover {
 struct Reports {
     std::mutex mutex;
     std::condition_variable changed;
-    std::map<const Stream*, uint64_t> subscriber; // stream -> thread
+    std::map<aclrtStream, uint64_t> subscriber; // stream -> thread; by handle, since no other stream ever gets that
     std::map<uint64_t, std::deque<std::shared_ptr<Handover>>> waiting; // thread -> what it has to run
 };
 
@@ -41,7 +41,7 @@ SIMNPU_EXPORT aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream handl
     if (!stream) return thread_errors().last;
     auto& all = reports();
     std::lock_guard lock(all.mutex);
-    if (!all.subscriber.emplace(stream.get(), threadId).second)
+    if (!all.subscriber.emplace(stream->handle, threadId).second)
         return fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, "aclrtSubscribeReport: a thread is subscribed to the stream already");
     all.waiting.try_emplace(threadId);
     return ACL_SUCCESS;
@@ -53,7 +53,7 @@ SIMNPU_EXPORT aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream han
     if (!stream) return thread_errors().last;
     auto& all = reports();
     std::lock_guard lock(all.mutex);
-    auto at = all.subscriber.find(stream.get());
+    auto at = all.subscriber.find(stream->handle);
     if (at == all.subscriber.end() || at->second != threadId)
         return fail(ACL_ERROR_RT_STREAM_NO_CB_REG, "aclrtUnSubscribeReport: this thread is not subscribed to the stream");
     all.subscriber.erase(at);
@@ -70,7 +70,7 @@ SIMNPU_EXPORT aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, acl
     uint64_t thread = 0;
     {
         std::lock_guard lock(reports().mutex);
-        auto at = reports().subscriber.find(stream.get());
+        auto at = reports().subscriber.find(stream->handle);
         if (at == reports().subscriber.end())
             return fail(ACL_ERROR_RT_STREAM_NO_CB_REG, "aclrtLaunchCallback: no thread is subscribed to the stream (aclrtSubscribeReport)");
         thread = at->second;

@@ -547,19 +547,3 @@ SIMNPU_EXPORT aclError aclrtResetDeviceResLimit(int32_t deviceId) {
         return result;
     return limit("aclrtResetDeviceResLimit", deviceId, ACL_RT_DEV_RES_VECTOR_CORE, [](uint32_t& cores) { cores = kVectorCores; });
 }
-
-// The rt* flavour, which Triton's host module uses. They report the same facts.
-SIMNPU_EXPORT int32_t rtGetSocVersion(char* version, const uint32_t room) {
-    SIMNPU_CALL("rtGetSocVersion", "room=%u", room);
-    if (!version || room <= std::strlen(kSocName))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "rtGetSocVersion: the buffer is null or shorter than the name");
-    std::strcpy(version, kSocName);
-    return ACL_SUCCESS;
-}
-
-SIMNPU_EXPORT int32_t rtGetAiCoreCount(uint32_t* count) {
-    SIMNPU_CALL("rtGetAiCoreCount");
-    if (!count) return fail(ACL_ERROR_RT_PARAM_INVALID, "rtGetAiCoreCount: the result pointer is null");
-    *count = kCubeCores;
-    return ACL_SUCCESS;
-}

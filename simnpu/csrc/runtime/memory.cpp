@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -65,6 +66,26 @@ bool AddressSpace::covers(uintptr_t address, size_t bytes) const {
     return true;
 }
 
+bool AddressSpace::near(uintptr_t address, size_t distance, Allocation& out) const {
+    std::shared_lock lock(mutex_);
+    const auto next = by_base_.upper_bound(address);
+    bool found = false;
+    if (next != by_base_.begin()) {
+        const auto& before = std::prev(next)->second;
+        const uintptr_t end = before.base + before.size;
+        if (before.on_device() && address >= end && address - end < distance) {
+            out = before;
+            distance = address - end;
+            found = true;
+        }
+    }
+    if (next != by_base_.end() && next->second.on_device() && next->first - address < distance) {
+        out = next->second;
+        found = true;
+    }
+    return found;
+}
+
 AddressSpace& address_space() {
     static AddressSpace& instance = *new AddressSpace;
     return instance;
@@ -75,10 +96,13 @@ namespace {
 std::array<std::atomic<size_t>, 64> g_used{};
 std::array<std::atomic<size_t>, 64> g_peak{};
 
+constexpr unsigned char kSlackByte = 0xA5;
+
 struct DeadRange {
     uintptr_t base;
-    size_t size;
-    int fd; // -1: no file behind it
+    size_t size; // without the guards
+    size_t guard; // beside it, on each side
+    int fd;       // -1: no file behind it
     uint64_t offset;
 };
 
@@ -110,7 +134,7 @@ void bury(const DeadRange& range) {
     dead.ranges.push_back(range);
     if (work_in_flight().load() != 0) return;
     for (const auto& gone : dead.ranges) {
-        ::munmap(reinterpret_cast<void*>(gone.base), gone.size);
+        ::munmap(reinterpret_cast<void*>(gone.base - gone.guard), gone.size + 2 * gone.guard);
         if (gone.fd >= 0)
             ::fallocate(gone.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(gone.offset),
                         static_cast<off_t>(gone.size));
@@ -155,14 +179,44 @@ int device_file(int32_t device) {
     return file_of(device).fd.load();
 }
 
+void* map_between_guards(size_t bytes, int fd, uint64_t offset) {
+    const size_t whole = page_rounded(bytes) + 2 * kGuardBytes;
+    void* range = ::mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) return nullptr;
+    void* pages = ::mmap(static_cast<char*>(range) + kGuardBytes, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd,
+                         static_cast<off_t>(offset));
+    if (pages != MAP_FAILED) return pages;
+    const int problem = errno;
+    ::munmap(range, whole);
+    errno = problem;
+    return nullptr;
+}
+
+size_t Allocation::slack() const {
+    return kind == MemoryKind::device ? page_rounded(size) - size : 0;
+}
+
+void fill_slack(const Allocation& allocation) {
+    std::memset(reinterpret_cast<void*>(allocation.base + allocation.size), kSlackByte, allocation.slack());
+}
+
+bool slack_is_whole(const Allocation& allocation, size_t& at) {
+    const auto* slack = reinterpret_cast<const unsigned char*>(allocation.base + allocation.size);
+    const auto* end = slack + allocation.slack();
+    const auto* changed = std::find_if(slack, end, [](unsigned char byte) { return byte != kSlackByte; });
+    at = static_cast<size_t>(changed - slack);
+    return changed == end;
+}
+
 void retire(uintptr_t base, size_t bytes) {
-    bury({base, bytes, -1, 0});
+    bury({base, page_rounded(bytes), kGuardBytes, -1, 0});
 }
 
 void retire(const Allocation& allocation) {
     const bool ours = allocation.kind == MemoryKind::device;
     const size_t beside = allocation.base % page_rounded(1); // imported memory may begin inside a page
-    bury({allocation.base - beside, page_rounded(allocation.size + beside), ours ? device_file(allocation.device) : -1,
+    const size_t guard = allocation.on_device() ? kGuardBytes : 0;
+    bury({allocation.base - beside, page_rounded(allocation.size + beside), guard, ours ? device_file(allocation.device) : -1,
           allocation.offset});
 }
 
@@ -217,10 +271,10 @@ aclError map_device_pages(const char* call, int32_t device, size_t bytes, void*&
     }
     const size_t whole = page_rounded(bytes);
     // Pages come when touched, so a large device costs nothing until it is used.
-    void* pages = MAP_FAILED;
+    void* pages = nullptr;
     if (::ftruncate(file.fd.load(), static_cast<off_t>(file.end + whole)) == 0)
-        pages = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.fd.load(), static_cast<off_t>(file.end));
-    if (pages == MAP_FAILED)
+        pages = map_between_guards(whole, file.fd.load(), file.end);
+    if (!pages)
         return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %zu bytes: %s", call, bytes, std::strerror(errno));
     out = pages;
     offset = std::exchange(file.end, file.end + whole);
@@ -240,7 +294,9 @@ aclError allocate(const char* call, void** out, size_t size) {
         return_capacity(context->device, size);
         return result;
     }
-    address_space().add({reinterpret_cast<uintptr_t>(pages), size, MemoryKind::device, context->device, 0, offset});
+    const Allocation made{reinterpret_cast<uintptr_t>(pages), size, MemoryKind::device, context->device, 0, offset};
+    fill_slack(made);
+    address_space().add(made);
     *out = pages;
     return ACL_SUCCESS;
 }

@@ -28,6 +28,8 @@ struct Allocation {
     uintptr_t reservation = 0; // of mapped memory
     uint64_t offset = 0;       // in the device's file, of device memory
 
+    // Bytes between the end and the end of its last page, of device memory.
+    size_t slack() const;
     bool on_device() const { return kind == MemoryKind::device || kind == MemoryKind::mapped || kind == MemoryKind::imported; }
 };
 
@@ -39,6 +41,7 @@ public:
     bool take(uintptr_t base, Allocation& out);
     bool at(uintptr_t address, Allocation& out) const; // the allocation that contains the address
     bool covers(uintptr_t address, size_t bytes) const;
+    bool near(uintptr_t address, size_t distance, Allocation& out) const; // the closest on a device that does not contain it
 
     template <typename Condition>
     std::vector<Allocation> take_if(Condition&& condition) {
@@ -71,12 +74,21 @@ void capacity(int32_t device, size_t& free_bytes, size_t& total_bytes);
 // its own there; what was freed is given back to the host. -1 before the first allocation.
 int device_file(int32_t device);
 
-// Unmaps memory that was freed, once no stream has work that might still touch it.
+// Unmaps memory that was freed, and the guards beside it, once no stream has work that might still touch it.
 void retire(uintptr_t base, size_t bytes);
 // The same for an allocation that was taken out of the address space.
 void retire(const Allocation& allocation);
 
 size_t page_rounded(size_t bytes);
+
+// Before and behind all memory of a device lie so many bytes that nobody may touch: a kernel that goes there faults.
+constexpr size_t kGuardBytes = 64U << 10;
+// Maps a file's pages between two guards. The host's refusal is left in errno, as nullptr.
+void* map_between_guards(size_t bytes, int fd, uint64_t offset);
+
+// A write into the slack does not fault, but it is seen: the slack is full of a pattern. `at` receives the first changed byte.
+void fill_slack(const Allocation& allocation);
+bool slack_is_whole(const Allocation& allocation, size_t& at);
 
 // After a device reset: all its memory goes.
 void drop_memory_of(int32_t device);

@@ -126,11 +126,10 @@ SIMNPU_EXPORT aclError aclrtIpcMemImportByKey(void** devPtr, const char* key, ui
     // Files are mapped by whole pages; what lies beside the offered bytes is no live memory to any call here.
     const uint64_t beside = found.offer->offset % page_rounded(1);
     const size_t size = found.offer->size;
-    void* pages = ::mmap(nullptr, size + beside, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
-                         static_cast<off_t>(found.offer->offset - beside));
+    void* pages = map_between_guards(size + beside, fd, found.offer->offset - beside);
     const int problem = errno;
     ::close(fd);
-    if (pages == MAP_FAILED)
+    if (!pages)
         return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "aclrtIpcMemImportByKey: the host cannot map %zu bytes: %s", size,
                     std::strerror(problem));
     const auto address = reinterpret_cast<uintptr_t>(pages) + beside;

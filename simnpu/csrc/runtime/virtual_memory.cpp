@@ -97,16 +97,15 @@ SIMNPU_EXPORT aclError aclrtReserveMemAddress(void** virPtr, size_t size, size_t
     SIMNPU_CALL("aclrtReserveMemAddress", "size=%zu alignment=%zu expect=%p flags=%llu", size, alignment, expectPtr,
                 static_cast<unsigned long long>(flags));
     if (!virPtr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtReserveMemAddress: a null pointer or 0 bytes");
-    // Over-reserve, then give back what lies outside the aligned range: device addresses are multiples of the granularity.
-    const size_t whole = size + kGranularity;
+    // Over-reserve, then give back what lies outside the aligned range and its guards: device addresses are multiples of the granularity.
+    const size_t whole = size + kGranularity + 2 * kGuardBytes;
     void* pages = ::mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED)
         return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "aclrtReserveMemAddress: no address range of %zu bytes: %s", size, std::strerror(errno));
     const auto start = reinterpret_cast<uintptr_t>(pages);
-    const uintptr_t aligned = (start + kGranularity - 1) / kGranularity * kGranularity;
-    const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const uintptr_t end = (aligned + size + page - 1) / page * page;
-    if (aligned > start) ::munmap(pages, aligned - start);
+    const uintptr_t aligned = (start + kGuardBytes + kGranularity - 1) / kGranularity * kGranularity;
+    const uintptr_t end = aligned + page_rounded(size) + kGuardBytes;
+    if (aligned - kGuardBytes > start) ::munmap(pages, aligned - kGuardBytes - start);
     if (start + whole > end) ::munmap(reinterpret_cast<void*>(end), start + whole - end);
     auto& all = virtual_memory();
     std::lock_guard lock(all.mutex);

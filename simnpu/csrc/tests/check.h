@@ -35,7 +35,7 @@ inline bool that(bool holds, const char* what, const char* file, int line, const
 }
 
 inline std::string told(aclError code) {
-    return "(" + std::to_string(code) + " " + aclGetRecentErrMsg() + ")";
+    return std::to_string(code) + " " + aclGetRecentErrMsg();
 }
 
 } // namespace check

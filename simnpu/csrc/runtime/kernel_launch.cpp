@@ -1,0 +1,176 @@
+// Kernel launches: blocks of host code, one after the other on the stream's worker.
+#include "errors.h"
+#include "kernel_binaries.h"
+#include "kernel_guard.h"
+#include "memory.h"
+#include "simnpu/core.h"
+
+#include <runtime/runtime/rt.h>
+
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+namespace simnpu {
+namespace {
+
+constexpr uint32_t kMostBlocks = 65535; // the hardware's count has 16 bits
+constexpr size_t kFftsBytes = 8;
+
+// The arguments as the kernel wants them, whether or not the launcher packed the FFTS address that they begin with.
+struct Arguments {
+    explicit Arguments(const Kernel& kernel) : words((kernel.code->args_size + 7) / 8) {}
+    std::vector<uint64_t> words;
+
+    const unsigned char* begin() const { return reinterpret_cast<const unsigned char*>(words.data()); }
+    void fill(const Kernel& kernel, const void* packed, size_t size) {
+        std::memcpy(reinterpret_cast<unsigned char*>(words.data()) + (kernel.code->args_size - size), packed, size);
+    }
+};
+
+struct Blocks {
+    const simnpu_kernel& code;
+    const unsigned char* args;
+    uint32_t count;
+    uint32_t current = 0;
+    const char* problem = nullptr;
+};
+
+void run_blocks(void* data) {
+    auto& blocks = *static_cast<Blocks*>(data);
+    for (; blocks.current < blocks.count; ++blocks.current) {
+        blocks.problem = blocks.code.run(blocks.args, blocks.current);
+        if (blocks.problem) return;
+    }
+}
+
+// Allocations that the arguments point into and that end inside a page: a write to the rest of the page does not fault.
+std::vector<Allocation> with_slack(const Arguments& arguments) {
+    std::vector<Allocation> found;
+    for (const uint64_t word : arguments.words) {
+        Allocation allocation;
+        if (!address_space().at(word, allocation) || allocation.slack() == 0) continue;
+        bool known = false;
+        for (const auto& other : found) known |= other.base == allocation.base;
+        if (!known) found.push_back(allocation);
+    }
+    return found;
+}
+
+// Reports the first allocation with a changed byte in its slack, and makes all of them whole again.
+aclError check_slack(const char* call, const Kernel& kernel, const std::vector<Allocation>& allocations, const char* who) {
+    aclError result = ACL_SUCCESS;
+    for (const auto& allocation : allocations) {
+        size_t at = 0;
+        if (slack_is_whole(allocation, at)) continue;
+        fill_slack(allocation);
+        if (result != ACL_SUCCESS) continue;
+        const uintptr_t end = allocation.base + allocation.size;
+        result = fail(ACL_ERROR_RT_AICORE_EXCEPTION,
+                      "%s: kernel %s %s: address 0x%zx, %zu bytes behind the allocation of %zu bytes at 0x%zx", call,
+                      kernel.name.c_str(), who, end + at, at, allocation.size, allocation.base);
+    }
+    return result;
+}
+
+aclError run(const char* call, const Kernel& kernel, const Arguments& arguments, uint32_t count) {
+    static std::mutex& atomics = *new std::mutex;
+    std::unique_lock alone(atomics, std::defer_lock);
+    if (kernel.code->flags & SIMNPU_KERNEL_ATOMIC) alone.lock();
+
+    const auto allocations = with_slack(arguments);
+    if (auto result = check_slack(call, kernel, allocations, "was not run, because something before it wrote out of bounds")) return result;
+    Blocks blocks{*kernel.code, arguments.begin(), count};
+    const Fault fault = guarded(run_blocks, &blocks);
+    const std::string problem = !fault && blocks.problem ? blocks.problem : "";
+    const Fault at_end = guarded([](void* code) { static_cast<const simnpu_kernel*>(code)->finish(); }, const_cast<simnpu_kernel*>(kernel.code));
+
+    if (fault)
+        return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: kernel %s %s, block %u of %u", call, kernel.name.c_str(), describe(fault).c_str(),
+                    blocks.current, count);
+    if (!problem.empty())
+        return fail(ACL_ERROR_RT_AICORE_TRAP_EXCEPTION, "%s: kernel %s: %s, block %u of %u", call, kernel.name.c_str(), problem.c_str(),
+                    blocks.current, count);
+    if (at_end)
+        return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: kernel %s %s, behind its last block", call, kernel.name.c_str(),
+                    describe(at_end).c_str());
+    return check_slack(call, kernel, allocations, ("wrote out of bounds in one of its " + std::to_string(count) + " blocks").c_str());
+}
+
+aclError check_launch(const char* call, const Kernel& kernel, uint32_t blocks, const void* args, size_t size) {
+    if (blocks == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: kernel %s: 0 blocks", call, kernel.name.c_str());
+    if (blocks > kMostBlocks)
+        return fail(ACL_ERROR_RT_PARAM_INVALID,
+                    "%s: kernel %s: %u blocks, an NPU takes at most %u. Remedy: let each block do more (a larger block size), or loop over "
+                    "the rest inside the kernel",
+                    call, kernel.name.c_str(), blocks, kMostBlocks);
+    if (!args) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: kernel %s: the arguments are null", call, kernel.name.c_str());
+    const uint32_t expected = kernel.code->args_size;
+    if (size != expected && size != expected - kFftsBytes)
+        return fail(ACL_ERROR_RT_PARAM_INVALID,
+                    "%s: kernel %s takes %u bytes of arguments, or %zu without the FFTS address; %zu were given. Launcher and binary do not "
+                    "belong together. Remedy: clear Triton's cache (TRITON_CACHE_DIR)",
+                    call, kernel.name.c_str(), expected, expected - kFftsBytes, size);
+    return ACL_SUCCESS;
+}
+
+aclError launch(const char* call, const void* function, uint32_t blocks, const void* args, size_t size, aclrtStream stream) {
+    const auto kernel = find_kernel(call, function);
+    if (!kernel) return thread_errors().last;
+    if (auto result = check_launch(call, *kernel, blocks, args, size)) return result;
+    const auto arguments = std::make_shared<Arguments>(*kernel);
+    arguments->fill(*kernel, args, size);
+    return enqueue(stream, call, [=]() -> aclError { return run(call, *kernel, *arguments, blocks); });
+}
+
+// The arguments are in device memory, and read there when the kernel's turn comes.
+aclError launch_with_device_arguments(const char* call, const void* function, uint32_t blocks, const void* args, size_t size,
+                                      aclrtStream stream) {
+    const auto kernel = find_kernel(call, function);
+    if (!kernel) return thread_errors().last;
+    if (auto result = check_launch(call, *kernel, blocks, args, size)) return result;
+    if (auto result = check_device_range(call, "arguments", args, size)) return result;
+    return enqueue(stream, call, [=]() -> aclError {
+        if (auto result = check_device_range(call, "arguments", args, size)) return result;
+        Arguments arguments(*kernel);
+        arguments.fill(*kernel, args, size);
+        return run(call, *kernel, arguments, blocks);
+    });
+}
+
+} // namespace
+} // namespace simnpu
+
+using namespace simnpu;
+
+SIMNPU_EXPORT rtError_t rtKernelLaunch(const void* stub, uint32_t blocks, void* args, uint32_t args_size, void*, rtStream_t stream) {
+    SIMNPU_CALL("rtKernelLaunch", "kernel=%s blocks=%u bytes=%u stream=%p", kernel_name(stub).c_str(), blocks, args_size, stream);
+    return launch("rtKernelLaunch", stub, blocks, args, args_size, stream);
+}
+
+SIMNPU_EXPORT aclError aclrtLaunchKernel(aclrtFuncHandle funcHandle, uint32_t numBlocks, const void* argsData, size_t argsSize,
+                                         aclrtStream stream) {
+    SIMNPU_CALL("aclrtLaunchKernel", "kernel=%s blocks=%u bytes=%zu stream=%p", kernel_name(funcHandle).c_str(), numBlocks, argsSize, stream);
+    return launch_with_device_arguments("aclrtLaunchKernel", funcHandle, numBlocks, argsData, argsSize, stream);
+}
+
+// The configuration (time limits, sizes of on-chip memory) changes nothing here.
+SIMNPU_EXPORT aclError aclrtLaunchKernelWithHostArgs(aclrtFuncHandle funcHandle, uint32_t numBlocks, aclrtStream stream,
+                                                     aclrtLaunchKernelCfg*, void* hostArgs, size_t argsSize, aclrtPlaceHolderInfo*,
+                                                     size_t placeHolderNum) {
+    SIMNPU_CALL("aclrtLaunchKernelWithHostArgs", "kernel=%s blocks=%u bytes=%zu stream=%p", kernel_name(funcHandle).c_str(), numBlocks,
+                argsSize, stream);
+    if (placeHolderNum != 0)
+        return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtLaunchKernelWithHostArgs: kernel %s: placeholders in the arguments are not simulated",
+                    kernel_name(funcHandle).c_str());
+    return launch("aclrtLaunchKernelWithHostArgs", funcHandle, numBlocks, hostArgs, argsSize, stream);
+}
+
+SIMNPU_EXPORT rtError_t rtGetC2cCtrlAddr(uint64_t* address, uint32_t* bytes) {
+    SIMNPU_CALL("rtGetC2cCtrlAddr");
+    if (!address || !bytes) return fail(ACL_ERROR_RT_PARAM_INVALID, "rtGetC2cCtrlAddr: a result pointer is null");
+    static uint64_t place = 0; // blocks run one after the other, so nothing is ever exchanged there
+    *address = reinterpret_cast<uintptr_t>(&place);
+    *bytes = sizeof place;
+    return ACL_SUCCESS;
+}
