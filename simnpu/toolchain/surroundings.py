@@ -11,9 +11,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from simnpu.build import BuildError, cache_root
+from simnpu.toolchain import launchers
+
 DISTRIBUTION = "triton-ascend"
 COMMUNITY = "triton"
-ACTIVATED = ("PATH", "PYTHONPATH")
+ACTIVATED = ("PATH", "PYTHONPATH", launchers.ROOT_VARIABLE)
 """The variables that activate() changes."""
 PYTHON = Path(__file__).with_name("python")
 """Holds a sitecustomize.py and nothing else."""
@@ -51,7 +54,17 @@ def activate(environment: dict[str, str], progress: Callable[[str], None] | None
     from simnpu.toolchain import build
 
     compiler = build.build(progress)
-    environment["PATH"] = _put_first(str(compiler / "bin"), environment.get("PATH", os.defpath))
+    root = cache_root().absolute()
+    try:
+        cxx = launchers.program(root)
+    except OSError as error:
+        raise BuildError(
+            f"cannot write into the cache {root}: {error}. Remedy: set SIMNPU_CACHE to a writable directory"
+        ) from error
+    # The child may have another home; what it compiles is for all.
+    environment[launchers.ROOT_VARIABLE] = str(root)
+    for directory in (str(cxx), str(compiler / "bin")):
+        environment["PATH"] = _put_first(directory, environment.get("PATH", os.defpath))
     environment["PYTHONPATH"] = _put_first(str(PYTHON), environment.get("PYTHONPATH", ""))
 
 

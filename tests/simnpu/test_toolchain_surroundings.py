@@ -53,12 +53,19 @@ def test_the_compilers_come_first_and_the_rest_of_a_path_stays(
     environment = {"PATH": f"/a::{compiler.bin}:/b", "PYTHONPATH": "/c"}
     surroundings.activate(environment)
     surroundings.activate(environment)
-    assert environment["PATH"] == f"{compiler.bin}:/a::/b"
+    cxx = environment["PATH"].split(":")[1]
+    assert environment["PATH"] == f"{compiler.bin}:{cxx}:/a::/b"
+    assert (Path(cxx) / "clang++").is_file()
+    assert environment["SIMNPU_CACHE"] == str(building.cache_root())
     assert environment["PYTHONPATH"] == f"{surroundings.PYTHON}:/c"
     assert installed
     empty: dict[str, str] = {}
     surroundings.activate(empty)
-    assert empty == {"PATH": f"{compiler.bin}:{os.defpath}", "PYTHONPATH": str(surroundings.PYTHON)}
+    assert empty == {
+        "PATH": f"{compiler.bin}:{cxx}:{os.defpath}",
+        "PYTHONPATH": str(surroundings.PYTHON),
+        "SIMNPU_CACHE": str(building.cache_root()),
+    }
 
 
 @pytest.mark.parametrize(
@@ -88,7 +95,8 @@ def test_what_is_missing_is_said_and_changes_nothing(
 def test_environ_has_it_and_says_so_when_the_compiler_does_not_build(
     compiler: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert simnpu.environ({"PATH": "/a"})["PATH"] == f"{compiler.bin}:/a"
+    first, _, last = simnpu.environ({"PATH": "/a"})["PATH"].split(":")
+    assert (first, last) == (compiler.bin, "/a")
 
     def fails(progress: object = None) -> Path:  # noqa: ARG001 - the interface
         raise building.BuildError("the kernel compiler does not build")
