@@ -66,6 +66,9 @@ def test_an_address_far_from_everything_is_told():
     data = acl.malloc(PAGE)
     kernels.launch(stub, stream, 1 << 46, 0)
     acl.refuses(EXCEPTION, "address 0x400000000000, which is in no allocation", "aclrtSynchronizeStream", stream)
+    kernels.launch(stub, stream, data, -(1 << 40))
+    expected = f"{4 << 40} bytes before the allocation of {PAGE} bytes at 0x{data:x}, the closest of its arguments"
+    acl.refuses(EXCEPTION, expected, "aclrtSynchronizeStream", stream)
     kernels.launch(stub, stream, 1 << 60, 0)
     acl.refuses(EXCEPTION, "an address that is not known", "aclrtSynchronizeStream", stream)
     acl.call("aclrtFree", data)

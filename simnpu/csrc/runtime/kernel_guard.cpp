@@ -1,7 +1,5 @@
 #include "kernel_guard.h"
 
-#include "memory.h"
-
 #include <csetjmp>
 #include <csignal>
 #include <pthread.h>
@@ -139,6 +137,11 @@ bool near_the_stacks_end(uintptr_t address) {
     return address < end + (64U << 10) && end - address < reach;
 }
 
+// From an address outside to the allocation's nearer end.
+size_t distance(uintptr_t address, const Allocation& allocation) {
+    return address < allocation.base ? allocation.base - address : address - (allocation.base + allocation.size);
+}
+
 } // namespace
 
 Fault guarded(void (*body)(void*), void* data) {
@@ -154,31 +157,37 @@ Fault guarded(void (*body)(void*), void* data) {
     return guard.fault;
 }
 
-std::string describe(const Fault& fault) {
-    char text[256];
+std::string describe(const Fault& fault, const std::vector<Allocation>& arguments) {
     if (fault.signal == SIGFPE) return "divided an integer by zero, or its smallest value by -1";
     if (fault.signal == SIGILL) return "came to an illegal instruction: a place that must not be reached, or code for another processor";
     const char* did = fault.access == Fault::Access::write ? "wrote" : fault.access == Fault::Access::read ? "read" : "reached";
-    if (fault.code <= 0 || fault.code == SI_KERNEL) {
-        std::snprintf(text, sizeof text, "reached out of bounds, to an address that is not known (none that memory can have, or somebody "
-                                         "else's signal handler took it)");
-        return text;
-    }
+    char text[256];
+    if (fault.code <= 0 || fault.code == SI_KERNEL)
+        return "reached out of bounds, to an address that is not known (none that memory can have, or somebody else's signal handler "
+               "took it)";
     if (fault.address < 4096) {
         std::snprintf(text, sizeof text, "%s through a null pointer: address 0x%zx", did, fault.address);
         return text;
     }
-    Allocation found;
-    if (address_space().near(fault.address, kGuardBytes, found)) {
-        const bool behind = fault.address >= found.base + found.size;
-        std::snprintf(text, sizeof text, "%s out of bounds: address 0x%zx, %zu bytes %s the allocation of %zu bytes at 0x%zx", did,
-                      fault.address, behind ? fault.address - (found.base + found.size) : found.base - fault.address,
-                      behind ? "behind" : "before", found.size, found.base);
-        return text;
+    Allocation closest;
+    bool found = address_space().near(fault.address, kGuardBytes, closest);
+    if (!found && near_the_stacks_end(fault.address)) return "needs more stack than its thread has";
+    const char* which = "";
+    if (!found) {
+        which = ", the closest of its arguments";
+        for (const auto& argument : arguments)
+            if (!found || distance(fault.address, argument) < distance(fault.address, closest)) {
+                closest = argument;
+                found = true;
+            }
     }
-    if (near_the_stacks_end(fault.address)) return "needs more stack than its thread has";
-    std::snprintf(text, sizeof text, "%s out of bounds: address 0x%zx, which is in no allocation nor near one (freed, or never memory)", did,
-                  fault.address);
+    if (found)
+        std::snprintf(text, sizeof text, "%s out of bounds: address 0x%zx, %zu bytes %s the allocation of %zu bytes at 0x%zx%s", did,
+                      fault.address, distance(fault.address, closest), fault.address < closest.base ? "before" : "behind", closest.size,
+                      closest.base, which);
+    else
+        std::snprintf(text, sizeof text, "%s out of bounds: address 0x%zx, which is in no allocation nor near one (freed, or never memory)",
+                      did, fault.address);
     return text;
 }
 

@@ -2,10 +2,11 @@
 // the end of the process.
 #pragma once
 
-#include "kernel_binaries.h"
+#include "memory.h"
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace simnpu {
 
@@ -21,7 +22,8 @@ struct Fault {
 // holds a lock. Signals from anywhere else go to whoever handled them before.
 Fault guarded(void (*body)(void*), void* data);
 
-// "wrote out of bounds: address 0x…, 0 bytes behind the allocation of 4000 bytes at 0x…"; call it on the thread of the fault.
-std::string describe(const Fault& fault);
+// "wrote out of bounds: address 0x…, 0 bytes behind the allocation of 4000 bytes at 0x…"; call it on the thread of the fault. An
+// address far from every allocation is told by the closest of `arguments`, which the kernel was given.
+std::string describe(const Fault& fault, const std::vector<Allocation>& arguments);
 
 } // namespace simnpu

@@ -44,12 +44,12 @@ void run_blocks(void* data) {
     }
 }
 
-// Allocations that the arguments point into and that end inside a page: a write to the rest of the page does not fault.
-std::vector<Allocation> with_slack(const Arguments& arguments) {
+// Memory of a device that the arguments point into.
+std::vector<Allocation> allocations_of(const Arguments& arguments) {
     std::vector<Allocation> found;
     for (const uint64_t word : arguments.words) {
         Allocation allocation;
-        if (!address_space().at(word, allocation) || allocation.slack() == 0) continue;
+        if (!address_space().at(word, allocation) || !allocation.on_device()) continue;
         bool known = false;
         for (const auto& other : found) known |= other.base == allocation.base;
         if (!known) found.push_back(allocation);
@@ -57,7 +57,8 @@ std::vector<Allocation> with_slack(const Arguments& arguments) {
     return found;
 }
 
-// Reports the first allocation with a changed byte in its slack, and makes all of them whole again.
+// A write between an allocation's end and its page's end does not fault. Reports the first one with a changed byte there, and
+// makes all of them whole again.
 aclError check_slack(const char* call, const Kernel& kernel, const std::vector<Allocation>& allocations, const char* who) {
     aclError result = ACL_SUCCESS;
     for (const auto& allocation : allocations) {
@@ -78,7 +79,7 @@ aclError run(const char* call, const Kernel& kernel, const Arguments& arguments,
     std::unique_lock alone(atomics, std::defer_lock);
     if (kernel.code->flags & SIMNPU_KERNEL_ATOMIC) alone.lock();
 
-    const auto allocations = with_slack(arguments);
+    const auto allocations = allocations_of(arguments);
     if (auto result = check_slack(call, kernel, allocations, "was not run, because something before it wrote out of bounds")) return result;
     Blocks blocks{*kernel.code, arguments.begin(), count};
     const Fault fault = guarded(run_blocks, &blocks);
@@ -86,14 +87,14 @@ aclError run(const char* call, const Kernel& kernel, const Arguments& arguments,
     const Fault at_end = guarded([](void* code) { static_cast<const simnpu_kernel*>(code)->finish(); }, const_cast<simnpu_kernel*>(kernel.code));
 
     if (fault)
-        return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: kernel %s %s, block %u of %u", call, kernel.name.c_str(), describe(fault).c_str(),
+        return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: kernel %s %s, block %u of %u", call, kernel.name.c_str(), describe(fault, allocations).c_str(),
                     blocks.current, count);
     if (!problem.empty())
         return fail(ACL_ERROR_RT_AICORE_TRAP_EXCEPTION, "%s: kernel %s: %s, block %u of %u", call, kernel.name.c_str(), problem.c_str(),
                     blocks.current, count);
     if (at_end)
         return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: kernel %s %s, behind its last block", call, kernel.name.c_str(),
-                    describe(at_end).c_str());
+                    describe(at_end, allocations).c_str());
     return check_slack(call, kernel, allocations, ("wrote out of bounds in one of its " + std::to_string(count) + " blocks").c_str());
 }
 
