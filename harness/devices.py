@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from packaging.version import Version
@@ -32,6 +32,8 @@ class Device:
     abilities: frozenset[str]
     environ: Callable[[Mapping[str, str]], dict[str, str]]
     calls: str | None = None
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    """Why it has not what it could have, by capability, with the remedy."""
 
 
 SIMULATOR_VARIABLES = ("SIMNPU_DEVICES", "SIMNPU_MEMORY", "SIMNPU_LOG")
@@ -43,8 +45,9 @@ SEARCHED = ("PATH", "PYTHONPATH")
 def _sim(prepare: bool) -> Device:
     try:
         import simnpu
-        from simnpu.build import BuildError, build
+        from simnpu.build import BuildError, build, say_on_stderr
         from simnpu.settings import SettingError
+        from simnpu.toolchain import surroundings as kernels
     except ImportError as error:
         raise Unavailable(f"the simulated NPU cannot be imported ({error}); install this project: make setup") from None
     settings = {name: os.environ[name] for name in SIMULATOR_VARIABLES if name in os.environ}
@@ -63,17 +66,20 @@ def _sim(prepare: bool) -> Device:
     try:
         if prepare:
             build()
-            surroundings()
+            base = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+            kernels.prepare(environ({**base, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}), say_on_stderr)
         detail = simnpu.build_id()
+        lacks = kernels.missing()
     except (BuildError, SettingError) as error:
         raise Unavailable(f"the simulated NPU cannot be used: {error}") from None
     return Device(
         name="sim",
         detail=detail,
         count=int(settings.get("SIMNPU_DEVICES") or 2),
-        abilities=frozenset({"ops", "graph", "hccl"}),
+        abilities=frozenset({"ops", "graph", "hccl", *(() if lacks else ("kernels",))}),
         environ=environ,
         calls="simnpu.calls",
+        lacks=dict.fromkeys(("kernels", "triton"), lacks) if lacks else {},
     )
 
 
@@ -139,6 +145,8 @@ def missing(need: str, device: Device, installed: Installed) -> str | None:
             return None if device.count >= int(wanted) else f"{device.name} has {device.count}"
         has = installed.torch if what == "torch" else "{}.{}".format(*sys.version_info)
         return None if Version(Version(has).base_version) >= Version(wanted) else f"this is {has}"
+    if need in device.lacks:
+        return device.lacks[need]
     if need in {"onnx", "onnxscript", "onnxruntime", "triton"}:
         return None if installed.has(need) else f"the package {need} is not installed"
     if need == "torchair":

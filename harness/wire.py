@@ -22,5 +22,7 @@ PREAMBLES = ("torch_npu_lazy",)
 """All modules that are a preamble of some subject: their presence tells which subject an interpreter really ran."""
 CALLS = "HARNESS_DEVICE_CALLS"
 """Module whose counts() gives {call into the device runtime: times}; unset where nobody counts (a real NPU)."""
+TRITON = "HARNESS_TRITON"
+"""Which Triton there is for the interpreters of this case: "absent" or "community"; unset for the installed one."""
 MARKER = "HARNESS_RUN"
 """Value that only one run's processes carry: finds those that left both the group and the family."""

@@ -19,7 +19,7 @@ import simnpu
 from simnpu import build as building
 from simnpu.doctor import examine
 from simnpu.settings import SETTINGS, SettingError, check_faults_exist
-from simnpu.toolchain.surroundings import ACTIVATED
+from simnpu.toolchain.surroundings import ACTIVATED, prepare
 
 # What a shell answers for a program it cannot find or cannot start.
 NOT_FOUND = 127
@@ -92,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         """
         Compiles the simulator for the torch and torch_npu of this Python, and prints the directory of the libraries.
         Nothing is done if it was built before; an edit of the source or another wheel makes a new build.
+        With triton-ascend installed the kernel compiler is built too, and a first kernel run.
         """,
     )
     command(
@@ -99,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         "tell what is there and what is missing",
         """
         Looks at everything the simulator needs, says what is missing and what to do about it. Changes nothing.
-        Exit code 0 if all is there, 1 if not.
+        Exit code 0 if all is there, 1 if not. What only kernels need may be missing where triton-ascend is, too.
         """,
     )
     env = command(
@@ -175,17 +176,20 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _build(_: argparse.Namespace) -> int:
-    print(building.build())
+    libraries = building.build()
+    prepare(simnpu.environ(), building.say_on_stderr)
+    print(libraries)
     return 0
 
 
 def _doctor(_: argparse.Namespace) -> int:
     findings = examine()
     for finding in findings:
-        print(f"{'ok     ' if finding.good else 'MISSING'} {finding.what}: {finding.detail}")
+        sign = "ok     " if finding.good else "MISSING" if finding.needed else "without"
+        print(f"{sign} {finding.what}: {finding.detail}")
         if finding.remedy:
             print(f"        remedy: {finding.remedy}")
-    return 0 if all(finding.good for finding in findings) else 1
+    return 0 if all(finding.good or not finding.needed for finding in findings) else 1
 
 
 def _env(arguments: argparse.Namespace) -> int:

@@ -10,16 +10,19 @@ from dataclasses import dataclass
 
 from simnpu import build as building
 from simnpu.settings import SettingError, check_settings
+from simnpu.toolchain import build as toolchain
+from simnpu.toolchain import surroundings
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """One thing that was looked at. What is not `needed` may be missing."""
 
     what: str
     good: bool
     detail: str
     remedy: str = ""
+    needed: bool = True
 
 
 def _from_build_error(what: str, look: Callable[[], str]) -> Finding:
@@ -71,6 +74,36 @@ def _libraries() -> Finding:
     return Finding("libraries", True, "not built yet; the first run builds them (or: python -m simnpu build)")
 
 
+def _triton() -> Finding:
+    version = surroundings.version_of(surroundings.DISTRIBUTION)
+    community = surroundings.version_of(surroundings.COMMUNITY)
+    if community is not None:
+        both = f" {surroundings.DISTRIBUTION}" if version else ""
+        remedy = f"{sys.executable} -m pip uninstall {surroundings.COMMUNITY}{both}, then make setup"
+        detail = f"community triton {community} in its place: both are imported as `triton`"
+        return Finding("triton-ascend", False, detail, remedy, needed=False)
+    if version is None:
+        detail = "not installed: no Triton kernels, no Inductor on the NPU"
+        return Finding("triton-ascend", False, detail, "make setup", needed=False)
+    return Finding("triton-ascend", True, version)
+
+
+def _toolchain() -> list[Finding]:
+    # Whoever has triton-ascend wants kernels; all others need nothing of this.
+    needed = surroundings.version_of(surroundings.DISTRIBUTION) is not None
+    if lacking := toolchain.missing():
+        detail, _, remedy = lacking.partition("; remedy: ")
+        return [Finding("LLVM and MLIR", False, detail, remedy, needed)]
+    llvm = Finding("LLVM and MLIR", True, f"{toolchain.LLVM_VERSION} in {toolchain.find_llvm()}")
+    try:
+        built = toolchain.directory()
+    except building.BuildError as error:
+        detail, _, remedy = str(error).partition(" Remedy: ")
+        return [llvm, Finding("kernel compiler", False, detail, remedy, needed)]
+    later = "not built yet; the first run with triton-ascend builds it (or: python -m simnpu build)"
+    return [llvm, Finding("kernel compiler", True, str(built) if built else later)]
+
+
 def examine() -> list[Finding]:
     """Looks at everything, in the order in which a person would put it right."""
     return [
@@ -85,4 +118,6 @@ def examine() -> list[Finding]:
         _settings(),
         _cache(),
         _libraries(),
+        _triton(),
+        *_toolchain(),
     ]

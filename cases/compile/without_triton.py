@@ -13,13 +13,12 @@ must leave the environment, the other backends, eager code and compiled code for
 # releases = ">=2.7.1"
 # ///
 
-import importlib.util
 import os
 
 from harness import probe
 
-if importlib.util.find_spec("triton") is not None:
-    probe.unsupported("triton is installed here")
+# Installed or not: here it is not.
+probe.triton("absent")
 
 # One kernel for the CPU is compiled, which needs no workers.
 os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"

@@ -12,13 +12,10 @@ the package to install.
 # timeout = 120
 # releases = ">=2.7.1"
 # ///
-
-import importlib.util
-
 from harness import probe
 
-if importlib.util.find_spec("triton") is not None:
-    probe.unsupported("triton is installed here")
+# Installed or not: here it is not.
+probe.triton("absent")
 
 import torch
 import torch_npu

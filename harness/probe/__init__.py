@@ -16,6 +16,7 @@ from ._forked import forked
 from ._nested import Completed, python
 from ._session import CheckFailed, ProbeError, Unsupported, session
 from ._threads import JITTER, Gate, Thread, gate, thread
+from ._triton import triton
 
 COMPILERS = (
     "torch._dynamo",
@@ -54,6 +55,7 @@ __all__ = [
     "raises",
     "same",
     "thread",
+    "triton",
     "unsupported",
 ]
 

@@ -6,9 +6,13 @@ Without triton-ascend, or without what the compiler is built from, nothing is ad
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
-from collections.abc import Callable
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from simnpu.build import BuildError, cache_root
@@ -20,6 +24,7 @@ ACTIVATED = ("PATH", "PYTHONPATH", launchers.ROOT_VARIABLE)
 """The variables that activate() changes."""
 PYTHON = Path(__file__).with_name("python")
 """Holds a sitecustomize.py and nothing else."""
+FIRST_KERNEL = Path(__file__).with_name("first_kernel.py")
 
 
 def version_of(distribution: str) -> str | None:
@@ -66,6 +71,39 @@ def activate(environment: dict[str, str], progress: Callable[[str], None] | None
     for directory in (str(cxx), str(compiler / "bin")):
         environment["PATH"] = _put_first(directory, environment.get("PATH", os.defpath))
     environment["PYTHONPATH"] = _put_first(str(PYTHON), environment.get("PYTHONPATH", ""))
+
+
+def prepare(environment: Mapping[str, str], progress: Callable[[str], None]) -> None:
+    """Runs a first kernel in an environment that activate() has completed, once per machine, so that no program waits
+    for what all kernels share. One that does not run is told to `progress`, and is no reason to stop.
+    """
+    if missing() is not None:
+        return
+    places = [
+        place for place in environment["PATH"].split(os.pathsep) if place.startswith(str(cache_root().absolute()))
+    ]
+    versions = [str(version_of(name)) for name in (DISTRIBUTION, "torch", "torch_npu")]
+    facts = "\0".join([*places, *versions, sys.executable, Path(launchers.__file__).read_text(encoding="utf-8")])
+    mark = cache_root() / "launchers" / f"prepared-{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
+    if mark.is_file():
+        return
+    progress("compiling what the launchers of all kernels share (some seconds, once)")
+    with tempfile.TemporaryDirectory(prefix="simnpu-first-kernel-") as place:
+        done = subprocess.run(
+            [sys.executable, "-s", str(FIRST_KERNEL)],
+            env={**environment, "TRITON_CACHE_DIR": place},
+            cwd=place,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    if done.returncode == 0:
+        mark.touch()
+        return
+    last = "\n".join(done.stderr.splitlines()[-5:])
+    progress(f"the first kernel did not run; `python -m simnpu run -- python {FIRST_KERNEL}` shows it all:\n{last}")
 
 
 def _put_first(directory: str, path: str) -> str:

@@ -187,3 +187,32 @@ def test_the_commands_explain_themselves(tmp_path: Path) -> None:
 
 def test_every_faux_case_has_a_good_header() -> None:
     assert header.read_all(header.case_files(CASES))[1] == []
+
+
+@pytest.mark.parametrize("need", ["kernels", "triton"])
+def test_a_device_that_cannot_have_kernels_says_why(installed: subjects.Installed, need: str) -> None:
+    why = "MLIR 19 is not installed; remedy: apt-get install it"
+    lacking = dataclasses.replace(faux_device(), lacks={"kernels": why, "triton": why})
+    assert devices.missing(need, lacking, installed) == why
+
+
+def test_the_simulator_has_kernels_where_its_compiler_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    from simnpu.toolchain import surroundings
+
+    for why in ("triton-ascend is not installed; run `make setup`", None):
+        monkeypatch.setattr(surroundings, "missing", lambda why=why: why)
+        device = devices.find("sim")
+        assert ("kernels" in device.abilities) == (why is None)
+        assert device.lacks == ({"kernels": why, "triton": why} if why else {})
+
+
+def test_search_paths_of_the_child_stay_behind_the_simulators(monkeypatch: pytest.MonkeyPatch) -> None:
+    import simnpu
+
+    def found(base: dict[str, str]) -> dict[str, str]:
+        return base | {"PATH": "/sim/bin", "LD_LIBRARY_PATH": "/sim/lib"}
+
+    monkeypatch.setattr(simnpu, "environ", found)
+    made = devices.find("sim").environ({"PATH": "/usr/bin", "HOME": "/home"})
+    assert made == {"PATH": "/sim/bin:/usr/bin", "LD_LIBRARY_PATH": "/sim/lib", "HOME": "/home", "PYTHONPATH": ""}
+    assert devices.find("sim").environ({"PYTHONPATH": "/a"})["PYTHONPATH"] == "/a"

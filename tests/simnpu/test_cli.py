@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import simnpu
-from simnpu import build, cli, settings
+from simnpu import build, cli, doctor, settings
+from simnpu.toolchain import surroundings
 from simnpu.toolchain.surroundings import ACTIVATED
 
 ROOT = Path(__file__).parents[2]
@@ -276,3 +277,34 @@ def test_the_runtime_library_does_not_depend_on_torch_and_hides_its_insides(libr
     assert "torch" not in done.stdout
     exported = exported_or_needed("--defined-only", libraries / "libsimnpu.so")
     assert not {name for name in exported if "Stream" in name and name.startswith("_Z")}
+
+
+DEVELOPMENT_FILES = "MLIR and LLVM 19 are not installed; remedy: apt-get install them"
+
+
+@pytest.mark.parametrize(
+    ("there", "lacks", "line"),
+    [
+        ({"triton-ascend": "3.2.0"}, None, "ok      triton-ascend: 3.2.0"),
+        ({"triton-ascend": "3.2.0"}, DEVELOPMENT_FILES, "MISSING LLVM and MLIR: MLIR and LLVM 19 are not inst"),
+        ({}, DEVELOPMENT_FILES, "without LLVM and MLIR: MLIR and LLVM 19 are not installed"),
+        ({}, None, "without triton-ascend: not installed"),
+        ({"triton": "3.5.0"}, None, "without triton-ascend: community triton 3.5.0 in its place"),
+        ({"triton": "3.5.0", "triton-ascend": "3.2.0"}, None, "uninstall triton triton-ascend, then make setup"),
+    ],
+)
+def test_doctor_tells_of_triton_and_needs_its_compiler_only_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    there: dict[str, str],
+    lacks: str | None,
+    line: str,
+):
+    monkeypatch.setattr(surroundings, "version_of", there.get)
+    monkeypatch.setattr(doctor.toolchain, "missing", lambda: lacks)
+    monkeypatch.setattr(doctor.toolchain, "directory", lambda: Path("/built"))
+    code = cli.main(["doctor"])
+    said = capsys.readouterr().out
+    assert line in said
+    assert code == int("MISSING" in said) == int("triton-ascend" in there and lacks is not None)
+    assert ("remedy: apt-get install them" in said) == (lacks is not None)

@@ -32,8 +32,9 @@ class _Cann:
 sys.meta_path.insert(sys.meta_path.index(PathFinder), _Cann)
 
 
-# The sitecustomize that this one hides, if there is one. The entries of sys.path are absolute by now, each there once.
-_next = PathFinder.find_spec("sitecustomize", [entry for entry in sys.path if entry != _HERE])
+# The sitecustomize that this one hides, if there is one: further behind, where another that does the same goes on.
+# The entries of sys.path are absolute by now, each there once.
+_next = PathFinder.find_spec("sitecustomize", sys.path[sys.path.index(_HERE) + 1 :] if _HERE in sys.path else [])
 if _next is not None and _next.loader is not None:
     # It takes this one's place, and what it raises goes to the interpreter, as if it had been found at once.
     _module = sys.modules["sitecustomize"] = module_from_spec(_next)

@@ -1,0 +1,13 @@
+"""The language's types."""
+
+
+class constexpr: ...
+
+
+class dtype: ...
+
+
+class tensor: ...
+
+
+def view(input, *shape, _semantic=None): ...

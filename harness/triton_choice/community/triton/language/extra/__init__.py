@@ -1,0 +1,5 @@
+"""What belongs to one kind of device."""
+
+from . import libdevice
+
+__all__ = ["libdevice"]

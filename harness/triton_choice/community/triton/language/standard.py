@@ -1,0 +1,4 @@
+"""Functions written in the language."""
+
+
+def _log2(i): ...

@@ -1,0 +1,10 @@
+"""Tuning."""
+
+from .errors import OutOfResources, PTXASError
+
+__all__ = ["Config", "OutOfResources", "PTXASError"]
+
+
+class Config:
+    def __init__(self, kwargs, num_warps=4, num_stages=3):
+        self.kwargs, self.num_warps, self.num_stages = kwargs, num_warps, num_stages

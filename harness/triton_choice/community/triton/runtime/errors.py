@@ -1,0 +1,7 @@
+"""What goes wrong in launching and tuning."""
+
+
+class OutOfResources(Exception): ...
+
+
+class PTXASError(Exception): ...
