@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -212,3 +213,41 @@ def test_triton_ascend_offers_what_inductor_names() -> None:
     assert lacking == "[]"
     assert function.startswith("triton.language.extra.cann.libdevice has no j0: ")
     assert operation.startswith("triton.language.extra.cann.extension has no custom: ")
+
+
+@pytest.mark.skipif(surroundings.missing() is not None, reason=f"unsupported: {surroundings.missing()}")
+def test_the_added_functions_are_pytorchs(tmp_path: Path) -> None:
+    environment = simnpu.environ() | {"TRITON_CACHE_DIR": str(tmp_path), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    worker = Path(__file__).with_name("cann_functions_worker.py")
+    done = subprocess.run(
+        [sys.executable, worker], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    off = json.loads(done.stdout)
+    limits = {"erfc": 5e-6, "erfcx": 5e-6, "tanh": 5e-7, "fmod": 0, "mul_rn": 0, "llrint": 0}
+    assert {name for name, limit in limits.items() if off[name] > limit} == set(), off
+
+
+def test_a_first_kernel_runs_once_and_one_that_does_not_is_told(
+    compiler: types.SimpleNamespace, installed: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SIMNPU_CACHE", str(tmp_path / "cache"))
+    kernel = tmp_path / "kernel.py"
+    monkeypatch.setattr(surroundings, "FIRST_KERNEL", kernel)
+    environment: dict[str, str] = {}
+    surroundings.activate(environment)
+    told: list[str] = []
+    kernel.write_text("raise SystemExit('no kernel today')\n")
+    for _ in range(2):
+        surroundings.prepare(environment, told.append)
+        assert told[-1].endswith("no kernel today")
+        assert str(kernel) in told[-1]
+    kernel.write_text(f"import os\nassert os.environ['TRITON_CACHE_DIR'] != {os.environ.get('TRITON_CACHE_DIR')!r}\n")
+    surroundings.prepare(environment, told.append)
+    count = len(told)
+    kernel.write_text("raise SystemExit('it ran again')\n")
+    surroundings.prepare(environment, told.append)
+    installed.clear()
+    surroundings.prepare({}, told.append)
+    assert len(told) == count
+    assert compiler.built == 1
