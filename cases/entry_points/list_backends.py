@@ -28,5 +28,6 @@ counts = {(kind, name): names.count(name) for kind, names in listings.items() fo
 probe.equal({at: count for at, count in counts.items() if count != 1}, {}, "backends that are not listed once")
 probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run after the listing")
 probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run after the listing")
-probe.modules.absent("torch_npu._inductor", "triton", "torch_npu.npu._graph_tree", "torch_npu.dynamo.torchair")
+probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree", "torch_npu.dynamo.torchair")
+probe.modules.left_to_torch("triton")
 probe.device_untouched()

@@ -52,4 +52,5 @@ probe.equal(sorted(entries), sorted(names), "entries of the three names")
 graphs = found["npugraphs"]
 probe.same(graphs, torch_npu.dynamo._npugraphs_backend_entrypoint, "the entry point's own object of npugraphs")
 probe.check(callable(graphs.reset), "the npugraphs backend can be reset")
-probe.modules.absent("torch_npu._inductor", "triton", "torch_npu.npu._graph_tree")
+probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree")
+probe.modules.left_to_torch("triton")

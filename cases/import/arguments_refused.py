@@ -41,5 +41,6 @@ for argument, (arguments, message) in wrong.items():
         probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, f"Inductor setup has run after the {which}")
         probe.equal(npu_dynamo.is_inductor_npu_initialized(), False, f"NPU Inductor initialised after the {which}")
         probe.equal(os.environ.get("TORCHINDUCTOR_NPU_BACKEND"), before, f"TORCHINDUCTOR_NPU_BACKEND after the {which}")
-probe.modules.absent("torch_npu._inductor", "triton", "torch_npu.npu._graph_tree")
+probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree")
+probe.modules.left_to_torch("triton")
 probe.device_untouched()

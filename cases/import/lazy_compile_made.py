@@ -30,5 +30,6 @@ for backend in backends:
     probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, f"Inductor setup has run {after}")
     probe.equal(npu_dynamo.is_inductor_npu_initialized(), False, f"is_inductor_npu_initialized() {after}")
     probe.equal(os.environ.get("TORCHINDUCTOR_NPU_BACKEND"), before, f"TORCHINDUCTOR_NPU_BACKEND {after}")
-    probe.modules.absent("torch_npu._inductor", "triton", "torch_npu.npu._graph_tree")
+    probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree")
+    probe.modules.left_to_torch("triton")
     probe.device_untouched()

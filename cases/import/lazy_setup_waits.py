@@ -30,5 +30,6 @@ match probe.param("route"):
 
 probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run after Dynamo was imported")
 probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run after Dynamo was imported")
-probe.modules.absent("torch_npu._inductor", "triton", "torch_npu.npu._graph_tree")
+probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree")
+probe.modules.left_to_torch("triton")
 probe.device_untouched()

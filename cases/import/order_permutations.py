@@ -48,7 +48,8 @@ def state():
         "home of has_triton": torch.utils._triton.has_triton.__module__.partition(".")[0],
         "npu in Dynamo's GPUs": "npu" in torch._dynamo.device_interface.device_interfaces,
     }
-    probe.modules.absent("torch_npu._inductor", "triton", "torch_npu.npu._graph_tree")
+    probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree")
+    probe.modules.left_to_torch("triton")
     probe.device_untouched()
     compiled = torch.compile(lambda x: x.sin() + 1, backend="aot_eager", fullgraph=True)
     x = torch.linspace(0, 1, 5)

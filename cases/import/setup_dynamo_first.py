@@ -30,11 +30,13 @@ import torch_npu.utils._dynamo as npu_dynamo
 
 probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run when import torch_npu returns")
 probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
-probe.modules.absent("torch_npu._inductor", "triton", "torch_npu.npu._graph_tree")
+probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree")
+probe.modules.left_to_torch("triton")
 probe.device_untouched()
 
 backends = torch._dynamo.list_backends(exclude_tags=None)
 probe.check({"npu", "npugraph_ex", "npugraphs"} <= set(backends), "the three backends are listed", backends=backends)
 compiled = torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)
 probe.close(compiled(torch.tensor(1)), torch.tensor(2), "compiled x + 1")
-probe.modules.absent("torch_npu._inductor", "triton")
+probe.modules.absent("torch_npu._inductor")
+probe.modules.left_to_torch("triton")

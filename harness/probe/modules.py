@@ -61,6 +61,28 @@ def absent(*names: str) -> None:
         )
 
 
+def left_to_torch(name: str) -> None:
+    """Check that `name` was never loaded, or that plain torch loaded it for itself: Dynamo imports a Triton that is
+    installed when it is imported itself, with torch_npu or without. Judged by who asked first.
+    """
+    if not any(_within(other, name) for other in snapshot()):
+        session().passed(f"{name} was never loaded")
+        return
+    stack = importer(name) or ["(loaded before the case's first line)"]
+    torch = str(vars(sys.modules["torch"]).get("__file__")) if "torch" in sys.modules else ""
+    home = f"{Path(torch).parent}{os.sep}"
+    # The import statement, and what called the function that it stands in: both may be torch's, or neither need be.
+    if len(stack) > 1 and all(line.startswith(home) for line in stack[-2:]):
+        session().passed(f"{name} was loaded by torch alone")
+        return
+    session().failed(
+        f"{name} was loaded, and not by torch alone",
+        expected=f"{name} is not loaded, or plain torch has asked for it",
+        found="the import stack below",
+        import_stack=stack,
+    )
+
+
 def present(*names: str) -> None:
     """Check that these modules are in sys.modules."""
     in_table = loaded()

@@ -115,3 +115,21 @@ def test_wrong_use_is_an_error_of_the_case(installed: Path, body: str, said: str
     done = run(installed, body)
     assert done.returncode != 0
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("who", "passes"), [("nobody", True), ("torch/dynamo.py", True), ("torch_npu/__init__.py", False), ("case", False)]
+)
+def test_whether_a_package_was_left_to_torch(installed: Path, who: str, passes: bool) -> None:
+    for name in ("torch", "torch_npu"):
+        (installed / name).mkdir()
+        (installed / name / "__init__.py").write_text("")
+    (installed / "torch" / "dynamo.py").write_text("")
+    (installed / "torch" / "asks.py").write_text("def ask():\n    import triton\n")
+    asks = "from torch.asks import ask\nask()\n"
+    if "/" in who:
+        (installed / who).write_text(asks)
+    body = "import torch.asks\nimport torch_npu\nimport torch.dynamo\n" + (asks if who == "case" else "")
+    done = run(installed, body + 'probe.modules.left_to_torch("triton")\n')
+    assert (done.returncode == 0) == passes, done.stderr
+    assert ("triton was loaded, and not by torch alone" in done.stdout + done.stderr) != passes
