@@ -197,8 +197,10 @@ def test_a_device_that_cannot_have_kernels_says_why(installed: subjects.Installe
 
 
 def test_the_simulator_has_kernels_where_its_compiler_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    import simnpu
     from simnpu.toolchain import surroundings
 
+    monkeypatch.setattr(simnpu, "build_id", lambda: "some build")
     for why in ("triton-ascend is not installed; run `make setup`", None):
         monkeypatch.setattr(surroundings, "missing", lambda why=why: why)
         device = devices.find("sim")
@@ -212,6 +214,7 @@ def test_search_paths_of_the_child_stay_behind_the_simulators(monkeypatch: pytes
     def found(base: dict[str, str]) -> dict[str, str]:
         return base | {"PATH": "/sim/bin", "LD_LIBRARY_PATH": "/sim/lib"}
 
+    monkeypatch.setattr(simnpu, "build_id", lambda: "some build")
     monkeypatch.setattr(simnpu, "environ", found)
     made = devices.find("sim").environ({"PATH": "/usr/bin", "HOME": "/home"})
     assert made == {"PATH": "/sim/bin:/usr/bin", "LD_LIBRARY_PATH": "/sim/lib", "HOME": "/home", "PYTHONPATH": ""}

@@ -195,7 +195,7 @@ def test_building_without_a_compiler_says_what_to_install(monkeypatch: pytest.Mo
 def small_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A source tree that compiles in a moment, and a cache of its own."""
     source = tmp_path / "source"
-    source.mkdir()
+    (source / "home" / "include").mkdir(parents=True)
     (source / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.22)\nproject(small LANGUAGES CXX)\n"
         'set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")\nadd_library(simnpu SHARED small.cpp)\n'
