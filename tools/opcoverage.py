@@ -27,16 +27,19 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import simnpu  # noqa: E402 - found by the line above
+from simnpu.build import BuildError  # noqa: E402
 
 WORKER = Path(__file__).with_name("opcoverage_worker.py")
 RECORDS = ROOT / "build" / "opcoverage" / "records.jsonl"
 TABLE = ROOT / "docs" / "opcoverage.md"
 DTYPES = ("float32", "float16", "bfloat16", "int64", "bool")
+DIRECTIONS = ("forward", "backward", "compiled")
 VERDICTS = {
     "passing": "every sample agrees with the CPU",
     "unsupported": "an error that names what is missing",
     "lost by torch_npu": "torch_npu drops or changes an argument before the device sees it: on any device",
     "on CPU by torch_npu": "torch_npu copies to the CPU and computes there: says nothing about the simulator",
+    "without kernels": "every sample agrees, but Inductor makes no kernel of it and calls the operator library",
     "wrong": "numbers, shape or dtype differ",
     "crash": "the process died",
     "timeout": "no end in time",
@@ -110,6 +113,9 @@ class Key(NamedTuple):
 
 
 _NAMES = (
+    re.compile(r"operation '?\"?([\w.]+)'?\"? is not simulated"),
+    re.compile(r"the library function (\w+) (?:of these types )?is not simulated"),
+    re.compile(r"custom op '([\w.]+)'"),
     re.compile(r"(acl\w+?) or acl\w+ not in libopapi"),
     re.compile(r"Failed to find function (\w+)"),
     re.compile(r"(operator \w+ of the legacy path) is not simulated"),
@@ -154,7 +160,9 @@ def verdict(record: Record) -> str:
         return "error" if any(missing_name(text) is None for text in errors) else "unsupported"
     if lost:
         return "lost by torch_npu"
-    return "on CPU by torch_npu" if record["on_cpu"] else "passing"
+    if record["on_cpu"]:
+        return "on CPU by torch_npu"
+    return "without kernels" if record["direction"] == "compiled" and not record["kernels"] else "passing"
 
 
 class Records:
@@ -333,7 +341,7 @@ class Summary:
     def columns(self) -> list[tuple[str, str]]:
         """The pairs of dtype and direction that have records."""
         there = {(record["dtype"], record["direction"]) for record in self.records}
-        order = [(dtype, direction) for direction in ("forward", "backward") for dtype in DTYPES]
+        order = [(dtype, direction) for direction in DIRECTIONS for dtype in DTYPES]
         return [pair for pair in order if pair in there] + sorted(there - set(order))
 
     def of(self, dtype: str, direction: str) -> Iterator[Record]:
@@ -431,11 +439,11 @@ def _cell(text: str) -> str:
 
 
 def tasks(operators: Record, dtypes: Iterable[str], directions: Iterable[str], patterns: list[str]) -> Iterator[Key]:
-    """What is to run: forward and gradients in float32, then forward in the other dtypes."""
+    """What is to run: forward, gradients and compiled in float32, then forward in the other dtypes."""
     wanted = [op for op in operators if not patterns or any(fnmatch.fnmatch(op, pattern) for pattern in patterns)]
     for dtype in dtypes:
         for direction in directions:
-            if direction == "backward" and dtype != "float32":
+            if direction != "forward" and dtype != "float32":
                 continue
             for op in wanted:
                 if dtype in operators[op][direction]:
@@ -454,7 +462,9 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--dtype", action="append", choices=DTYPES, help="only this dtype; repeatable (default: all)")
     parser.add_argument(
-        "--direction", choices=("forward", "backward"), help="backward: gradients, in float32 (default: both)"
+        "--direction",
+        choices=DIRECTIONS,
+        help="backward: gradients; compiled: by torch.compile with Inductor; both in float32 (default: all)",
     )
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time (default: %(default)s)"
@@ -478,16 +488,35 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def compiling(place: Path) -> dict[str, str]:
+    """What the workers need to compile: caches of their own, one process, and one configuration of each kernel."""
+    from simnpu.toolchain.build import directory
+
+    try:
+        # Triton's cache does not ask which compiler made its entries.
+        toolchain = directory()
+    except BuildError as error:
+        raise SystemExit(f"error: {error}") from None
+    return {
+        "TRITON_CACHE_DIR": str(place / f"triton-{toolchain.name if toolchain else 'none'}"),
+        "TORCHINDUCTOR_CACHE_DIR": str(place / "inductor"),
+        "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "TORCH_WARM_POOL": "0",
+        "FAST_RUN_WITH_MAX_TILING_NUM": "1",
+    }
+
+
 def main(argv: list[str] | None = None) -> int:
     """Runs what is missing, prints the summary, writes the page. 1: something is wrong, died or hung; 130: Ctrl-C."""
     options = arguments(argv)
     # With its task queue on, torch_npu drops what is enqueued after a failure: failures would not be told apart.
-    environment = simnpu.environ(memory="8G") | {"TASK_QUEUE_ENABLE": "0"}
+    environment = simnpu.environ(memory="8G") | {"TASK_QUEUE_ENABLE": "0"} | compiling(options.records.parent)
     build = simnpu.build_id()
     records = Records(options.records, build, fresh=options.fresh, trust=options.trust_passing)
     command = [sys.executable, str(WORKER)]
     first = Worker(command, environment)
-    directions = [options.direction] if options.direction else ["forward", "backward"]
+    directions = [options.direction] if options.direction else DIRECTIONS
     selected = list(tasks(first.hello["operators"], options.dtype or DTYPES, directions, options.op))
     if not selected:
         first.stop()

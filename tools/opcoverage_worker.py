@@ -25,6 +25,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path[0] = str(Path(__file__).parents[1])
+from simnpu import calls  # noqa: E402 - found by the line above
+
 Record = dict[str, Any]
 Judge = Callable[[Record, Callable[[str], None]], Record]
 
@@ -144,7 +147,11 @@ class Operators:
 
         return {
             "operators": {
-                name: {"forward": names(info.dtypes), "backward": names(info.supported_backward_dtypes("cpu"))}
+                name: {
+                    "forward": names(info.dtypes),
+                    "backward": names(info.supported_backward_dtypes("cpu")),
+                    "compiled": names(info.dtypes),
+                }
                 for name, info in self.by_name.items()
             }
         }
@@ -161,6 +168,7 @@ class Operators:
         errors: dict[str, int] = {}
         wrong: dict[str, int] = {}
         run = self._gradients if backward else self._results
+        on_npu = self._compiled if task["direction"] == "compiled" else run
         at("its samples")
         for index, sample in enumerate(info.sample_inputs("cpu", dtype, requires_grad=backward)):
             if task["samples"] and record["samples"] >= task["samples"]:
@@ -175,7 +183,7 @@ class Operators:
                 continue
             record["samples"] += 1
             try:
-                actual = run(info, self._placed(info.full_name, sample, "npu"))
+                actual = on_npu(info, self._placed(info.full_name, sample, "npu"))
                 torch.npu.synchronize()
                 message = self._difference(
                     self._tolerances(info, dtype),
@@ -200,6 +208,7 @@ class Operators:
         os.lseek(task["output"], 0, os.SEEK_SET)
         with os.fdopen(os.dup(task["output"]), errors="replace") as output:
             record["on_cpu"] = sorted(set(RAN_ON_CPU.findall(output.read())))
+        record["kernels"] = calls.counts().get("rtKernelLaunch", 0)
         record["errors"] = [text[:1500] for text in list(errors)[:KEPT]]
         record["wrong"] = [text[:300] for text in list(wrong)[:KEPT]]
         record["differing"] = sum(wrong.values())
@@ -240,6 +249,12 @@ class Operators:
         written = sample.input if info.full_name in ARGUMENTS_ON_CPU else (sample.input, sample.args, sample.kwargs)
         arguments = self._leaves(written)
         return returned, [leaf for leaf in arguments if isinstance(leaf, self.torch.Tensor)]
+
+    def _compiled(self, info: Any, sample: Any) -> Any:
+        # As _results, but compiled. One graph for each sample: what is compared is the code for its very shapes.
+        self.torch._dynamo.reset()
+        operator = self.torch.compile(info.op, backend="inductor", fullgraph=True, dynamic=False)
+        return self._results(types.SimpleNamespace(op=operator, full_name=info.full_name), sample)
 
     def _gradients(self, info: Any, sample: Any) -> Any:
         torch = self.torch
@@ -344,6 +359,5 @@ class Operators:
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).parents[1])
     operators = Operators()
     serve(operators.judge, operators.hello())
