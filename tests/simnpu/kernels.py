@@ -60,9 +60,9 @@ def stub_of(binary: int, name: str) -> int:
     return stub
 
 
-def packed(pointer: int, index: int = 0, blocks: int = 1, *, ffts: bool = True) -> bytes:
+def packed(pointer: int, index: int = 0, blocks: int = 1, *, ffts: bool = True, workspace: int = 0) -> bytes:
     """The argument buffer: FFTS address, lock, workspace, the pointer, an int64, the grid."""
-    front = struct.pack("<QQ", 0, 0) if not ffts else struct.pack("<QQQ", 8, 0, 0)
+    front = struct.pack("<QQ", 0, workspace) if not ffts else struct.pack("<QQQ", 8, 0, workspace)
     return front + struct.pack("<Qqiiii", pointer, index, blocks, 1, 1, 0)
 
 

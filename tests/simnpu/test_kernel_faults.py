@@ -120,6 +120,15 @@ def test_a_write_between_the_end_and_the_page_is_seen_after_the_kernel():
 
 
 @on_simulator()
+def test_what_lies_behind_the_input_is_not_what_lay_behind_the_output():
+    stream, stub = _prepare("copy_at")
+    source, data = acl.malloc(400), acl.malloc(400)
+    arguments = kernels.packed(data, 100, workspace=source)
+    acl.call("rtKernelLaunch", stub, 1, arguments, len(arguments), None, stream)
+    acl.refuses(EXCEPTION, f"behind the allocation of 400 bytes at 0x{data:x}", "aclrtSynchronizeStream", stream)
+
+
+@on_simulator()
 def test_reserved_ranges_have_guards_too():
     stream, stub = _prepare("write_at")
     size = 2 << 20

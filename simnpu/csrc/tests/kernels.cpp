@@ -36,6 +36,11 @@ const char* read_at(const Arguments& args, uint32_t) {
     return nullptr;
 }
 
+const char* copy_at(const Arguments& args, uint32_t) {
+    args.data[args.index] = static_cast<const int*>(args.workspace)[args.index];
+    return nullptr;
+}
+
 const char* divide(const Arguments& args, uint32_t block) {
     args.data[block] = 100 / (args.data[block]);
     return nullptr;
@@ -92,6 +97,7 @@ const char* run(const unsigned char* args, uint32_t block) {
 KERNEL(twice_plus_one, 0);
 KERNEL(write_at, 0);
 KERNEL(read_at, 0);
+KERNEL(copy_at, 0);
 KERNEL(divide, 0);
 KERNEL(trap, 0);
 KERNEL(complain, 0);
