@@ -95,11 +95,12 @@ namespace {
 std::array<std::atomic<size_t>, 64> g_used{};
 std::array<std::atomic<size_t>, 64> g_peak{};
 
-// Differs from place to place: a kernel that runs past the ends of its input and its output copies one slack over the other.
+// Differs from place to place: a kernel that runs past the ends of its input and its output copies one slack over the other. Never
+// a byte of a small number, which is what gets written by mistake.
 unsigned char slack_byte(uintptr_t address) {
     uint64_t mixed = (address >> 3) * 0x9E3779B97F4A7C15ULL;
     mixed = (mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93ULL;
-    return static_cast<unsigned char>(mixed >> (8 * (address & 7)));
+    return static_cast<unsigned char>(mixed >> (8 * (address & 7))) | 0x80;
 }
 
 struct DeadRange {
