@@ -132,9 +132,8 @@ bool near_the_stacks_end(uintptr_t address) {
     size_t size = 0;
     ::pthread_attr_getstack(&attributes, &lowest, &size);
     ::pthread_attr_destroy(&attributes);
-    constexpr uintptr_t reach = 1U << 20;
-    const auto end = reinterpret_cast<uintptr_t>(lowest);
-    return address < end + (64U << 10) && end - address < reach;
+    constexpr uintptr_t reach = 1U << 20; // a frame of a kernel may be large
+    return reinterpret_cast<uintptr_t>(lowest) - address < reach;
 }
 
 // From an address outside to the allocation's nearer end.
