@@ -9,3 +9,7 @@ class CompiledKernel: ...
 
 def triton_key():
     return "community triton 3.5.0"
+
+
+def make_backend(target):
+    raise RuntimeError(f"0 compatible backends for target ({target.backend}) (0). There should only be one.")

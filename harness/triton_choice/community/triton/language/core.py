@@ -1,7 +1,9 @@
 """The language's types."""
 
 
-class constexpr: ...
+class constexpr:
+    def __init__(self, value):
+        self.value = value
 
 
 class dtype: ...

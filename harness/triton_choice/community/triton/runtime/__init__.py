@@ -1,5 +1,6 @@
 """Launching and tuning."""
 
-from . import autotuner, cache, driver, errors, jit
+from . import autotuner, cache, errors, jit
+from .driver import driver
 
 __all__ = ["autotuner", "cache", "driver", "errors", "jit"]

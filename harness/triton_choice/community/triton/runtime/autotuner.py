@@ -2,7 +2,13 @@
 
 from .errors import OutOfResources, PTXASError
 
-__all__ = ["Config", "OutOfResources", "PTXASError"]
+__all__ = ["Autotuner", "Config", "Heuristics", "OutOfResources", "PTXASError"]
+
+
+class Autotuner: ...
+
+
+class Heuristics: ...
 
 
 class Config:

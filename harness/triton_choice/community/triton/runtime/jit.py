@@ -9,7 +9,7 @@ class JITFunction(KernelInterface):
         self.fn = fn
 
     def __getitem__(self, grid):
-        from . import driver
+        from .driver import driver
 
         return driver.active
 
