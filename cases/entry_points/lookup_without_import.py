@@ -48,4 +48,5 @@ torch_npu.dynamo._register_backends()
 again = [name for name in order if registry.lookup_backend(name) is not entries[name]]
 probe.equal(again, [], "backends that are another object after another registration")
 probe.check(set(NAMES) <= set(torch.compiler.list_backends()), "all three are listed")
-probe.modules.absent("torch_npu._inductor", "triton")
+probe.modules.absent("torch_npu._inductor")
+probe.modules.left_to_torch("triton")
