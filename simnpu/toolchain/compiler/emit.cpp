@@ -7,6 +7,8 @@
 #include "mlir/Target/LLVMIR/Export.h"
 
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
@@ -97,6 +99,24 @@ void make_description(Module& module, Function* run, const Kernel& about) {
     new GlobalVariable(module, type, /*isConstant=*/true, GlobalValue::ExternalLinkage, value, SIMNPU_KERNEL_PREFIX + about.name);
 }
 
+// A float that does not fit into an integer becomes the nearest one that does, as on the device, and not-a-number becomes 0. LLVM's own
+// instruction says nothing about them.
+void saturate_conversions(Module& module) {
+    SmallVector<CastInst*> conversions;
+    for (Function& function : module)
+        for (BasicBlock& block : function)
+            for (Instruction& instruction : block)
+                if (isa<FPToSIInst, FPToUIInst>(instruction)) conversions.push_back(cast<CastInst>(&instruction));
+    for (CastInst* conversion : conversions) {
+        IRBuilder<> builder(conversion);
+        Value* value = conversion->getOperand(0);
+        if (value->getType()->getScalarSizeInBits() < 32) value = builder.CreateFPExt(value, value->getType()->getWithNewType(builder.getFloatTy()));
+        const auto which = isa<FPToSIInst>(conversion) ? Intrinsic::fptosi_sat : Intrinsic::fptoui_sat;
+        conversion->replaceAllUsesWith(builder.CreateIntrinsic(which, {conversion->getType(), value->getType()}, {value}));
+        conversion->eraseFromParent();
+    }
+}
+
 std::unique_ptr<TargetMachine> host_machine() {
     InitializeNativeTarget();
     InitializeNativeTargetAsmPrinter();
@@ -173,6 +193,7 @@ bool emit(mlir::ModuleOp module, const Kernel& about, const std::string& output)
     Function* run = make_run(*translated, *kernel, about);
     if (!run) return refuse("the kernel's parameters are not those of its arguments");
     make_description(*translated, run, about);
+    saturate_conversions(*translated);
     if (verifyModule(*translated, &errs())) return refuse("LLVM does not accept the kernel");
     optimise(*translated, *machine);
 

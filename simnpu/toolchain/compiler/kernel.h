@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/Types.h"
 
 #include <string>
@@ -28,12 +29,18 @@ struct Kernel {
     uint32_t flags = 0;
 };
 
+// Dialects of the device that the adapter uses, to be read before anything else.
+void register_foreign_dialects(mlir::DialectRegistry& registry);
+
 // Each returns false after it has said on stderr what is wrong, naming the operation.
 
 // Finds the kernel in the module and how its arguments are packed.
 bool describe(mlir::ModuleOp module, Kernel& kernel);
 
-// Replaces what the adapter means otherwise than upstream MLIR does, and refuses what is not simulated.
+// Rewrites the operations of the device's own dialects, and refuses those that are not simulated.
+bool expand_foreign(mlir::ModuleOp module);
+
+// Replaces what the adapter means otherwise than upstream MLIR does.
 bool prepare(mlir::ModuleOp module, Kernel& kernel);
 
 // Expands calls of the device library that take whole tensors (triton_cumsum, triton_sort …).

@@ -69,6 +69,7 @@ void load_dialects(MLIRContext& context) {
     tensor::registerBufferizableOpInterfaceExternalModels(registry);
     tensor::registerInferTypeOpInterfaceExternalModels(registry);
     tensor::registerSubsetOpInterfaceExternalModels(registry);
+    simnpu::register_foreign_dialects(registry);
     registerBuiltinDialectTranslation(registry);
     registerLLVMDialectTranslation(registry);
     context.appendDialectRegistry(registry);
@@ -84,8 +85,8 @@ int compile(const std::string& input, const std::string& output) {
     OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(input, &context);
     if (!module) return refuse("cannot read " + input + ", see above: an operation that is named there as unknown is not simulated");
     simnpu::Kernel kernel;
-    const bool done = simnpu::describe(*module, kernel) && simnpu::prepare(*module, kernel) && simnpu::expand_library_calls(*module) &&
-                      simnpu::lower(*module) && simnpu::emit(*module, kernel, output);
+    const bool done = simnpu::describe(*module, kernel) && simnpu::expand_foreign(*module) && simnpu::prepare(*module, kernel) &&
+                      simnpu::expand_library_calls(*module) && simnpu::lower(*module) && simnpu::emit(*module, kernel, output);
     return done ? 0 : refuse("kernel " + (kernel.name.empty() ? input : kernel.name) + " cannot be compiled, see above");
 }
 

@@ -1,5 +1,4 @@
-// From the adapter's MLIR to upstream MLIR without holes: what the adapter means differently is rewritten, and what is not simulated
-// is refused by its name.
+// From the adapter's MLIR to upstream MLIR without holes: what the adapter means differently is rewritten.
 #include "kernel.h"
 
 #include "simnpu/kernel.h"
@@ -52,11 +51,19 @@ Value slice(OpBuilder& builder, Location loc, Value tensor, int64_t dimension, i
     return builder.create<tensor::ExtractSliceOp>(loc, result, tensor, offsets, sizes, strides);
 }
 
+// The start of a maximum with its index is a value that no element may have; the adapter's is the smallest number and index -1, which
+// stands if no element is larger. The device takes the first element.
+bool starts_anyhow(linalg::ReduceOp reduce) {
+    const auto mode = reduce->getAttrOfType<StringAttr>("reduce_mode");
+    return mode && mode.getValue().ends_with("_with_index");
+}
+
 // For combiners of its own making a kernel has no neutral element, and the adapter gives a tensor without value as the start: it
-// means that the first element is the start.
+// means that the first element is the start. It also names the operands of the combiner the wrong way round.
 bool start_from_first(linalg::ReduceOp reduce) {
-    if (llvm::none_of(reduce.getInits(), is_without_value)) return true;
-    if (!llvm::all_of(reduce.getInits(), is_without_value))
+    const bool custom = llvm::any_of(reduce.getInits(), is_without_value);
+    if (!custom && !starts_anyhow(reduce)) return true;
+    if (custom && !llvm::all_of(reduce.getInits(), is_without_value))
         return reduce.emitError("some starts have a value and some have none, which is not simulated"), false;
     if (reduce.getDimensions().size() != 1)
         return reduce.emitError("a combiner without neutral element over several dimensions is not simulated"), false;
@@ -77,7 +84,28 @@ bool start_from_first(linalg::ReduceOp reduce) {
     }
     reduce.getInputsMutable().assign(rest);
     reduce.getInitsMutable().assign(first);
+    if (!custom) return true;
+    // (new, so far) becomes (so far, new): what the kernel wrote, which may be associative without being commutative.
+    Block& combiner = reduce.getCombiner().front();
+    const unsigned count = reduce.getInputs().size();
+    for (unsigned i = 0; i < count; ++i) {
+        BlockArgument in = combiner.getArgument(i), so_far = combiner.getArgument(count + i);
+        SmallVector<OpOperand*> uses_of_in;
+        for (OpOperand& use : in.getUses()) uses_of_in.push_back(&use);
+        so_far.replaceAllUsesWith(in);
+        for (OpOperand* use : uses_of_in) use->set(so_far);
+    }
     return true;
+}
+
+// An atomic compare-and-swap whose old value the kernel wants is followed by a copy of the place, which would read the new one. A load of
+// the same place right behind a swap looks no different; such a kernel gets the old value.
+void read_before_swap(linalg::GenericOp swap) {
+    auto buffer = dyn_cast_or_null<memref::AllocOp>(swap->getNextNode());
+    auto copy = buffer ? dyn_cast_or_null<memref::CopyOp>(buffer->getNextNode()) : nullptr;
+    if (!copy || copy.getTarget() != buffer.getMemref() || copy.getSource() != swap.getDpsInits()[0]) return;
+    buffer->moveBefore(swap);
+    copy->moveBefore(swap);
 }
 
 // Integer division by zero (in lanes that a mask leaves out, most often) and of the smallest number by -1 stop a host's process; the
@@ -149,24 +177,16 @@ bool describe(ModuleOp module, Kernel& kernel) {
 
 bool prepare(ModuleOp module, Kernel& kernel) {
     bool good = true;
-    SmallVector<Operation*> hints;
-    module.walk([&](Operation* op) {
-        if (op->isRegistered()) return;
-        if (op->getName().getStringRef() == "annotation.mark")
-            hints.push_back(op);
-        else
-            good = (op->emitError("operation ") << op->getName() << " is not simulated", false);
-    });
-    if (!good) return false;
-    for (Operation* hint : hints) hint->erase();
-
     SmallVector<linalg::ReduceOp> reductions;
     module.walk([&](linalg::ReduceOp reduce) { reductions.push_back(reduce); });
     for (auto reduce : reductions) good = start_from_first(reduce) && good;
 
     // Blocks of a launch run one after the other, so only another launch can come between.
     module.walk([&](linalg::GenericOp op) {
-        if (op->hasAttr("GenericAtomicRMW")) kernel.flags |= SIMNPU_KERNEL_ATOMIC;
+        const auto kind = op->getAttrOfType<StringAttr>("GenericAtomicRMW");
+        if (!kind) return;
+        kernel.flags |= SIMNPU_KERNEL_ATOMIC;
+        if (kind == "cas") read_before_swap(op);
     });
     make_total_all<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
                    arith::CeilDivUIOp>(module);

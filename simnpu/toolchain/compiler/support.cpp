@@ -137,6 +137,10 @@ KERNEL_CALLS __attribute__((weak)) float __truncdfbf2(double value) {
     return __truncsfbf2(single);
 }
 
+KERNEL_CALLS float simnpu_log1p(float value) {
+    return std::log1p(value);
+}
+
 KERNEL_CALLS float simnpu_ldexp(float value, float exponent) {
     return std::scalbn(value, static_cast<int>(exponent));
 }
