@@ -74,8 +74,8 @@ ParseResult parse_sync(OpAsmParser& parser, OperationState& state) {
         return failure(parser.parseInteger(number) || (succeeded(parser.parseOptionalColon()) && parser.parseType(type)));
     };
     if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, one)) return failure();
-    for (StringRef key; succeeded(parser.parseOptionalKeyword(&key));)
-        if (failed(parser.parseEqual()) || failed(one())) return failure();
+    for (const StringRef key : {"flag", "tcube_pipe", "tvector_pipe", "tsync_instr_mode"})
+        if (succeeded(parser.parseOptionalKeyword(key)) && (failed(parser.parseEqual()) || failed(one()))) return failure();
     return success();
 }
 
