@@ -33,6 +33,9 @@ FIXED = {
     # NPU Inductor starts a pool of compile workers when it is loaded, each of which imports torch. A case that judges
     # that turns it on.
     "TORCH_WARM_POOL": "0",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    # Which of a kernel's tilings is the quickest is not judged, and each costs a compilation.
+    "FAST_RUN_WITH_MAX_TILING_NUM": "1",
 }
 
 PRIVATE = {

@@ -527,6 +527,22 @@ def patch_has_triton() -> None:
             sys.modules[name].has_triton = has_triton  # type: ignore[attr-defined]
 
 
+# --- compile workers ---
+
+
+def _leave_the_device_to_workers(pool: ModuleType) -> None:
+    """Keep torch_npu out of the helper that forks Inductor's compile workers. There torch asks every known device for
+    its properties, and then no worker can use the NPU, as the wheel does before it compiles several configurations of a
+    kernel. A worker loads torch_npu with its first kernel."""
+    environment = pool.python_subprocess_env
+
+    @functools.wraps(environment)
+    def without_autoload() -> dict[str, str]:
+        return {**environment(), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+
+    pool.python_subprocess_env = without_autoload  # type: ignore[attr-defined]
+
+
 # --- at import ---
 
 
@@ -540,6 +556,8 @@ def add_dynamo_methods() -> None:
     _get_npugraph_ex_backend()
     patch_inductor_wrapper()
     install_npugraph_mark_step_trigger()
+    workers = "torch._inductor.compile_worker.subproc_pool"
+    when_imported(workers, _leave_the_device_to_workers, again=_leave_the_device_to_workers)
 
 
 events.record("overlay", __name__)
