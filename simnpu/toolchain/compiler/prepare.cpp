@@ -8,7 +8,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -145,6 +147,44 @@ template <typename... Ops> void make_total_all(ModuleOp module) {
     }), ...);
 }
 
+// The select that takes what a nest of loops has gathered into `gathered` where a mask says so; nothing if there is another use.
+arith::SelectOp masked_by(Value gathered, Operation*& outermost) {
+    while (gathered.hasOneUse()) {
+        OpOperand& use = *gathered.use_begin();
+        if (auto select = dyn_cast<arith::SelectOp>(use.getOwner()))
+            return select.getTrueValue() == gathered && isa<ShapedType>(select.getCondition().getType()) ? select : nullptr;
+        auto loop = dyn_cast<scf::ForOp>(use.getOwner()->getParentOp());
+        if (!isa<scf::YieldOp>(use.getOwner()) || !loop) return nullptr;
+        outermost = loop;
+        gathered = loop.getResult(use.getOperandNumber());
+    }
+    return nullptr;
+}
+
+// A masked load of scattered places reads them all and drops what the mask leaves out, which the device survives and a host does not:
+// such places may lie anywhere.
+void read_where_asked(memref::LoadOp load, DominanceInfo& dominance) {
+    if (!load->hasOneUse()) return;
+    auto insert = dyn_cast<tensor::InsertOp>(*load->user_begin());
+    Operation* outermost = nullptr;
+    auto select = insert ? masked_by(insert.getResult(), outermost) : nullptr;
+    if (!select || !outermost || !dominance.properlyDominates(select.getCondition(), outermost)) return;
+    if (!llvm::all_of(insert.getIndices(), [&](Value index) { return dominance.properlyDominates(index, load); })) return;
+    OpBuilder builder(load);
+    const Location loc = load.getLoc();
+    const Value asked = builder.create<tensor::ExtractOp>(loc, select.getCondition(), insert.getIndices());
+    auto branch = builder.create<scf::IfOp>(
+        loc, asked,
+        [&](OpBuilder& b, Location) {
+            b.create<scf::YieldOp>(loc, b.create<memref::LoadOp>(loc, load.getMemRef(), load.getIndices()).getResult());
+        },
+        [&](OpBuilder& b, Location) {
+            b.create<scf::YieldOp>(loc, b.create<arith::ConstantOp>(loc, b.getZeroAttr(load.getType())).getResult());
+        });
+    load.replaceAllUsesWith(branch.getResult(0));
+    load.erase();
+}
+
 } // namespace
 
 bool describe(ModuleOp module, Kernel& kernel) {
@@ -188,6 +228,10 @@ bool prepare(ModuleOp module, Kernel& kernel) {
         kernel.flags |= SIMNPU_KERNEL_ATOMIC;
         if (kind == "cas") read_before_swap(op);
     });
+    DominanceInfo dominance(module);
+    SmallVector<memref::LoadOp> loads;
+    module.walk([&](memref::LoadOp load) { loads.push_back(load); });
+    for (auto load : loads) read_where_asked(load, dominance);
     make_total_all<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
                    arith::CeilDivUIOp>(module);
     return good;

@@ -113,6 +113,27 @@ def indirect_load_and_store():
 
 
 @single
+def places_that_a_mask_leaves_out_may_lie_anywhere():
+    # Before the allocation, and far from all memory.
+    x, o = normal(7, 7), garbage(zeros(7, 7))
+    k = kernel(
+        "x, o, n",
+        """
+        p = tl.arange(0, 64)
+        row = p // 7 - 1
+        above = tl.load(x + row * 7 + p % 7, (row >= 0) & (p < n), other=0.0)
+        far = tl.load(x + (p % 7) * 1000000007, (p % 7 == 0) & (p < n), other=0.0)
+        tl.store(o + p, above + far, p < n)
+        """,
+    )
+    run(k, x, o, 49)
+    expected = torch.zeros(7, 7)
+    expected[1:] = x[:-1]
+    expected[:, 0] += x[0, 0]
+    compare(o, expected)
+
+
+@single
 def indirect_rows():
     x, o = normal(8, 16), garbage(zeros(8, 16))
     index = torch.randperm(8, generator=_generator).int()
