@@ -163,7 +163,7 @@ def test_the_page_groups_by_what_is_missing():
             record("mul", dtype="int64", wrong=["sample 0: a | b"], differing=1),
             record("div", dtype="bool", samples=0),
         ]
-    ).markdown("build 1")
+    ).markdown("build 1", "tools/opcoverage.py")
     assert "| float32 | forward | 3 | 1 | 2 | 0 |" in page
     assert "| bool | forward | 0 | 0 | 0 | 0 |" in page
     assert "| aclnnSub | rsub, sub |" in page
