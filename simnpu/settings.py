@@ -49,6 +49,12 @@ SETTINGS = (
         "makes chosen calls fail or take longer",
     ),
     Setting(
+        "SIMNPU_COMPILE_TIMEOUT",
+        r"\d{1,9}",
+        "give seconds, or 0 for no limit (60)",
+        "how long the compile of a kernel, or of its launcher, may take (default 600)",
+    ),
+    Setting(
         "SIMNPU_HCCL_TIMEOUT",
         r"\d+(\.\d+)?",
         "give seconds, or 0 for no limit (0.5)",

@@ -11,12 +11,14 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, NoReturn
 
 ROOT_VARIABLE = "SIMNPU_CACHE"
 MARK = "# clang++ of the simulated NPU"
@@ -24,6 +26,9 @@ LIMIT = 1 << 30
 """Bytes that the entries may have; those unused for longest go first."""
 SNAPSHOTS = 16
 """How many copies of headers are kept."""
+TIMEOUT_VARIABLE = "SIMNPU_COMPILE_TIMEOUT"
+TIMEOUT = 600
+"""Seconds that one run of the real compiler may take, and the wait for another process that makes the same."""
 HEADER = "precompiled.h"
 STAND_IN = b"The precompiled header is shared; it is kept below $SIMNPU_CACHE.\n"
 # What changes the compiler's output besides its arguments.
@@ -104,6 +109,54 @@ def _is_this_program(path: str) -> bool:
         return MARK.encode() in file.read(200)
 
 
+class Overdue(Exception):
+    """The real compiler did not end in time, and was ended."""
+
+
+def timeout() -> int | None:
+    """Seconds by the environment, None for no limit. Raises ValueError for a value that cannot be understood."""
+    text = os.environ.get(TIMEOUT_VARIABLE, "")
+    if text and not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ValueError(f"{TIMEOUT_VARIABLE}={text} cannot be understood: give seconds, or 0 for no limit")
+    return int(text or TIMEOUT) or None
+
+
+def _run(command: Sequence[str], *, capture: bool = False) -> tuple[int, bytes]:
+    """The command's code and, captured, what it says on stderr. Raises Overdue."""
+    pipe = subprocess.PIPE if capture else None
+    limit = timeout()
+    # A session of its own, so that the programs that it starts in turn can be ended with it: they hold the pipes.
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, start_new_session=True) as process:
+        try:
+            _, said = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise Overdue(
+                f"{command[0]} was not done after {limit} s. Remedy: set {TIMEOUT_VARIABLE} to more seconds, or to 0 "
+                "for no limit"
+            ) from None
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, said or b""
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Raises TimeoutError when another process holds the lock for longer than any compile takes."""
+    limit = timeout()
+
+    def give_up(*_: object) -> NoReturn:
+        raise TimeoutError(f"another process has held {file.name} for {limit} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(limit or 0)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 class Cache:
     """Entries by key, below one directory, shared by processes. An entry's name holds the checksum of its content."""
 
@@ -118,7 +171,7 @@ class Cache:
         locks.mkdir(parents=True, exist_ok=True)
         # A fixed number of files, so that none need be removed: that could not be done safely.
         with (locks / f"{kind}-{key[:2]}").open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            _lock(file)
             yield
 
     def _directory(self, key: str) -> Path:
@@ -128,11 +181,15 @@ class Cache:
         """The entry's file and content. One whose content is not what was stored is removed."""
         for path in sorted(self._directory(key).glob(f"{key}-*")):
             with contextlib.suppress(FileNotFoundError):  # another process has removed it just now
-                content = path.read_bytes()
+                try:
+                    content = path.read_bytes()
+                except (IsADirectoryError, PermissionError):
+                    self.remove(path)
+                    continue
                 if path.name == _entry_name(key, content):
                     os.utime(path)
                     return path, content
-                path.unlink()
+                self.remove(path)
         return None
 
     def store(self, key: str, made: Path) -> Path:
@@ -154,7 +211,10 @@ class Cache:
 
     def remove(self, path: Path) -> None:
         """Removes an entry; another process may have done so."""
-        path.unlink(missing_ok=True)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
     def snapshot(self, files: dict[str, bytes]) -> Path:
         """A directory with these files, the same one for the same content, times included. Raises OSError."""
@@ -163,8 +223,10 @@ class Cache:
             digest.update(f"{name}\0{len(files[name])}\0".encode() + files[name])
         target = self.root / "headers" / digest.hexdigest()[:24]
         if target.is_dir():
-            os.utime(target)
-            return target
+            if all(_holds(target / name, content) for name, content in files.items()):
+                os.utime(target)
+                return target
+            shutil.rmtree(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(dir=target.parent, prefix="new-"))
         try:
@@ -202,7 +264,7 @@ class Cache:
         for path in self.root.glob("new-*"):
             with contextlib.suppress(FileNotFoundError):
                 if path.stat().st_mtime < newest - 3600:
-                    shutil.rmtree(path) if path.is_dir() else self.remove(path)
+                    self.remove(path)
         copies = []
         for path in self.root.glob("headers/*"):
             with contextlib.suppress(FileNotFoundError):
@@ -213,6 +275,10 @@ class Cache:
 
 def _entry_name(key: str, content: bytes) -> str:
     return f"{key}-{hashlib.sha256(content).hexdigest()}"
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == content
 
 
 def _tree(home: Path) -> dict[str, bytes]:
@@ -251,7 +317,7 @@ class Compiler:
                 # The source includes the header itself.
                 at = command.index("-include")
                 del command[at : at + 2]
-        return subprocess.run(command, check=False).returncode
+        return _run(command)[0]
 
     def _key(self, call: Call, headers: Path, *more: str) -> str:
         """Over all that the output depends on, and nothing that is another in each process."""
@@ -307,8 +373,8 @@ class Compiler:
                 command = [self.real, "-x", "c++-header", str(copy), *self._common(alike, headers)]
                 # The templates that every launcher instantiates: a third of the time that each takes.
                 command += ["-fpch-instantiate-templates", "-o", str(made)]
-                done = subprocess.run(command, capture_output=True, check=False)
-                return self.cache.store(key, made) if done.returncode == 0 else None
+                code, _ = _run(command, capture=True)
+                return self.cache.store(key, made) if code == 0 else None
 
     def _common(self, call: Call, headers: Path) -> list[str]:
         return [*call.flags, *(f"-I{self._moved(directory, headers)}" for directory in call.includes)]
@@ -353,10 +419,10 @@ class Compiler:
             if precompiled is None:
                 break
             command = [self.real, "-include-pch", str(precompiled), call.source, *self._common(call, headers)]
-            done = subprocess.run([*command, *call.links, "-o", call.output], capture_output=True, check=False)
-            if done.returncode == 0:
+            code, said = _run([*command, *call.links, "-o", call.output], capture=True)
+            if code == 0:
                 return 0
-            if b"precompiled header" not in done.stderr and b"PCH file" not in done.stderr:
+            if b"precompiled header" not in said and b"PCH file" not in said:
                 break
             # A file that it was made from has changed, or another process has removed it: once more.
             self.cache.remove(precompiled)
@@ -389,7 +455,11 @@ def main(arguments: Sequence[str]) -> int:
     root, call = os.environ.get(ROOT_VARIABLE), understand(arguments)
     if call is None or not root:
         os.execv(real, [real, *arguments])
-    return Compiler(real, Cache(Path(root) / "launchers")).serve(call, arguments)
+    try:
+        return Compiler(real, Cache(Path(root) / "launchers")).serve(call, arguments)
+    except (Overdue, ValueError) as error:
+        print(f"clang++ (simulated NPU): {call.source} cannot be compiled: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@ stand-in that writes down its calls."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import subprocess
 import sys
@@ -182,13 +184,17 @@ def entries(machine: Machine) -> list[Path]:
     return sorted(machine.cache.glob("launchers/entries/*/*"))
 
 
-@pytest.mark.parametrize("damage", ["flip", "truncate", "empty"])
+@pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "directory"])
 def test_a_damaged_entry_is_found_out_and_made_anew(machine: Machine, damage: str) -> None:
     process = machine.process("first")
     process.launcher("a")
     assert len(entries(machine)) == 2
     for path in entries(machine):
         content = path.read_bytes()
+        if damage == "directory":
+            path.unlink()
+            (path / "within").mkdir(parents=True)
+            continue
         path.write_bytes({"flip": b"X" + content[1:], "truncate": content[:-1], "empty": b""}[damage])
     machine.calls()
     made = process.launcher("a")
@@ -196,6 +202,49 @@ def test_a_damaged_entry_is_found_out_and_made_anew(machine: Machine, damage: st
     assert len(machine.calls()) == 2
     assert process.launcher("a") == made
     assert machine.calls() == []
+
+
+def test_a_damaged_copy_of_headers_is_made_anew(tmp_path: Path) -> None:
+    cache = launchers.Cache(tmp_path)
+    files = {"include/rt.h": b"// this"}
+    copy = cache.snapshot(files) / "include" / "rt.h"
+    for damage in (lambda: copy.write_bytes(b"// that"), copy.unlink):
+        damage()
+        assert cache.snapshot(files) / "include" / "rt.h" == copy
+        assert copy.read_bytes() == b"// this"
+
+
+def test_a_compiler_that_hangs_is_ended_with_what_it_started(machine: Machine) -> None:
+    process = machine.process("first")
+    source = process.place / "launcher.cxx"
+    source.write_text("a")
+    # Its own child holds the pipes.
+    (machine.programs / "clang++-19").write_text("#!/bin/sh\ntail -f /dev/null &\nwait\n")
+    done = process.run(*process.arguments(source), SIMNPU_COMPILE_TIMEOUT="1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"clang++ (simulated NPU): {source} cannot be compiled: " in done.stderr
+    assert "was not done after 1 s. Remedy: set SIMNPU_COMPILE_TIMEOUT" in done.stderr
+    done = process.run(*process.arguments(source), SIMNPU_COMPILE_TIMEOUT="soon")
+    assert "SIMNPU_COMPILE_TIMEOUT=soon cannot be understood: give seconds" in done.stderr
+    machine.compiler("clang++-19")
+    assert process.launcher("a").startswith("made by")
+
+
+def test_a_lock_that_is_never_given_back_costs_time_and_nothing_else(machine: Machine) -> None:
+    process = machine.process("first")
+    process.launcher("b")
+    machine.calls()
+    with contextlib.ExitStack() as held:
+        for kind in ("launcher", "header"):
+            for number in range(256):
+                file = held.enter_context((machine.cache / "launchers/locks" / f"{kind}-{number:02x}").open("ab"))
+                fcntl.flock(file, fcntl.LOCK_EX)
+        source = process.place / "launcher.cxx"
+        source.write_text("a")
+        done = process.run(*process.arguments(source), SIMNPU_COMPILE_TIMEOUT="1")
+    assert done.returncode == 0
+    assert "another process has held" in done.stderr
+    assert "made by" in source.with_suffix(".so").read_text()
 
 
 def test_a_stale_precompiled_header_is_made_anew_once(machine: Machine) -> None:

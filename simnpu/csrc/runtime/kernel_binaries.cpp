@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <deque>
 #include <mutex>
 #include <shared_mutex>
+#include <string_view>
 #include <unordered_map>
 
 namespace simnpu {
@@ -96,13 +98,42 @@ std::string unfit(const void* data, size_t size) {
     return {};
 }
 
+// Why the bytes are not what the compiler wrote, empty if they are.
+std::string damage(const void* data, size_t size) {
+    constexpr char kMark[] = SIMNPU_KERNEL_SEAL;
+    simnpu_kernel_seal seal;
+    const char* const remedy = ". Remedy: clear Triton's cache (TRITON_CACHE_DIR), so that it is compiled again";
+    if (size < sizeof seal) return std::string("it has no checksum") + remedy;
+    const auto* end = static_cast<const char*>(data) + size - sizeof seal;
+    std::memcpy(&seal, end, sizeof seal);
+    if (std::memcmp(seal.mark, kMark, sizeof kMark) != 0)
+        return std::string("it does not end with a checksum: it was cut off, or made by an older simulator") + remedy;
+    if (seal.checksum != simnpu_kernel_checksum(data, size - sizeof seal))
+        return std::string("its checksum is wrong: the file was damaged after the compiler had written it") + remedy;
+    return {};
+}
+
+// The first kernel that the bytes name, " of NAME", empty if they name none; they may be anything.
+std::string named_in(const void* data, size_t size) {
+    const std::string_view text(static_cast<const char*>(data), size);
+    const std::string_view prefix = SIMNPU_KERNEL_PREFIX;
+    const size_t at = text.find(prefix);
+    if (at == std::string_view::npos) return {};
+    size_t end = at + prefix.size();
+    while (end < size && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+    return " of " + std::string(text.substr(at + prefix.size(), end - at - prefix.size()));
+}
+
 aclError load(const char* call, const void* data, size_t size, void** handle) {
     if (!handle) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the handle pointer is null", call);
     *handle = nullptr;
     if (!data || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the binary is null or has 0 bytes", call);
     if (!current_context(call)) return thread_errors().last;
-    if (const std::string why = unfit(data, size); !why.empty())
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the kernel's binary cannot be loaded: %s", call, why.c_str());
+    std::string why = unfit(data, size);
+    if (why.empty()) why = damage(data, size);
+    if (!why.empty())
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the kernel's binary%s cannot be loaded: %s", call, named_in(data, size).c_str(),
+                    why.c_str());
     auto binary = std::make_shared<Binary>();
     binary->fd = ::memfd_create("simnpu-kernel", MFD_CLOEXEC);
     size_t written = 0;

@@ -15,6 +15,7 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/TargetSelect.h"
@@ -142,6 +143,14 @@ void optimise(Module& module, TargetMachine& machine) {
     passes.buildPerModuleDefaultPipeline(OptimizationLevel::O2).run(module, modules);
 }
 
+bool closed(raw_fd_ostream& file, const std::string& path) {
+    file.close();
+    if (!file.has_error()) return true;
+    const std::string why = file.error().message();
+    file.clear_error();
+    return refuse("cannot write " + path + ": " + why);
+}
+
 bool write_object(Module& module, TargetMachine& machine, const std::string& path) {
     std::error_code problem;
     raw_fd_ostream file(path, problem);
@@ -149,11 +158,7 @@ bool write_object(Module& module, TargetMachine& machine, const std::string& pat
     legacy::PassManager passes;
     if (machine.addPassesToEmitFile(passes, file, nullptr, CodeGenFileType::ObjectFile)) return refuse("LLVM cannot make objects for this machine");
     passes.run(module);
-    file.close();
-    if (!file.has_error()) return true;
-    const std::string why = file.error().message();
-    file.clear_error();
-    return refuse("cannot write " + path + ": " + why);
+    return closed(file, path);
 }
 
 std::string support_library() {
@@ -171,10 +176,21 @@ bool link(const std::string& object, const std::string& output) {
     std::string problem;
     const int code = sys::ExecuteAndWait(SIMNPU_LINKER, words, std::nullopt, {}, 0, 0, &problem);
     if (code == 0) return true;
-    // A half-written file must not be taken for a result.
-    sys::fs::remove(output);
     return refuse(Twine("linking ended with ") + Twine(code) + (problem.empty() ? "" : ": " + problem) +
                   "; a function that is named above as undefined is not simulated");
+}
+
+// Puts the checksum behind the image, so that a damaged binary is known from a whole one.
+bool seal(const std::string& path) {
+    const auto image = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+    if (!image) return refuse("cannot read " + path + ": " + image.getError().message());
+    simnpu_kernel_seal end{SIMNPU_KERNEL_SEAL, 0};
+    end.checksum = simnpu_kernel_checksum((*image)->getBufferStart(), (*image)->getBufferSize());
+    std::error_code problem;
+    raw_fd_ostream file(path, problem, sys::fs::CD_OpenExisting, sys::fs::FA_Write, sys::fs::OF_Append);
+    if (problem) return refuse("cannot write " + path + ": " + problem.message());
+    file.write(reinterpret_cast<const char*>(&end), sizeof end);
+    return closed(file, path);
 }
 
 } // namespace
@@ -197,12 +213,15 @@ bool emit(mlir::ModuleOp module, const Kernel& about, const std::string& output)
     if (verifyModule(*translated, &errs())) return refuse("LLVM does not accept the kernel");
     optimise(*translated, *machine);
 
-    SmallString<256> object;
-    if (const auto problem = sys::fs::createTemporaryFile("simnpu-kernel", "o", object))
-        return refuse("cannot make a temporary file: " + problem.message());
-    const bool linked = write_object(*translated, *machine, object.str().str()) && link(object.str().str(), output);
+    // Beside the result, in a directory that triton-ascend removes also when this process is killed. The result has its name only
+    // when it is whole.
+    const std::string object = output + ".object", image = output + ".image";
+    bool done = write_object(*translated, *machine, object) && link(object, image) && seal(image);
+    if (done)
+        if (const auto problem = sys::fs::rename(image, output)) done = refuse("cannot write " + output + ": " + problem.message());
     sys::fs::remove(object);
-    return linked;
+    sys::fs::remove(image);
+    return done;
 }
 
 } // namespace simnpu

@@ -1,6 +1,7 @@
 // The command that triton-ascend starts: bishengir-compile INPUT.mlir OPTIONS… -o OUTPUT writes OUTPUT.o, here a shared object for
 // the host. Under the name bisheng it answers the one question that triton-ascend asks the real one: whether it knows the device.
 #include "kernel.h"
+#include "supervise.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -49,6 +50,8 @@ The kernel compiler of the simulated NPU: writes OUTPUT.o, a shared object that 
   --target=ARCH, --enable-…, --limit-auto-multi-buffer-buffer=…, …
                                          accepted: they steer how a real device is used, not what is computed
   --pure-simt                            refused: SIMT kernels are not simulated
+
+SIMNPU_COMPILE_TIMEOUT=SECONDS ends a compile that takes longer (default 600; 0: no limit).
 )";
 
 int refuse(const llvm::Twine& what) {
@@ -83,7 +86,8 @@ int compile(const std::string& input, const std::string& output) {
     MLIRContext context(MLIRContext::Threading::DISABLED);
     load_dialects(context);
     OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(input, &context);
-    if (!module) return refuse("cannot read " + input + ", see above: an operation that is named there as unknown is not simulated");
+    if (!module)
+        return refuse("kernel " + simnpu::kernel_in(input) + " cannot be compiled, see above: a custom op that is named there is not simulated");
     simnpu::Kernel kernel;
     const bool done = simnpu::describe(*module, kernel) && simnpu::expand_foreign(*module) && simnpu::prepare(*module, kernel) &&
                       simnpu::expand_library_calls(*module) && simnpu::lower(*module) && simnpu::emit(*module, kernel, output);
@@ -117,5 +121,5 @@ int main(int count, char** values) {
             return refuse("cannot understand \"" + word + "\"; see --help");
     }
     if (input.empty() || output.empty()) return refuse("give an input and -o OUTPUT; see --help");
-    return compile(input, output + ".o");
+    return simnpu::supervised(input, [&] { return compile(input, output + ".o"); });
 }

@@ -3,6 +3,7 @@
 #ifndef SIMNPU_KERNEL_H
 #define SIMNPU_KERNEL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Grows when the meaning of anything below changes; the runtime refuses binaries of another one. */
@@ -31,5 +32,21 @@ struct simnpu_kernel {
     /* Frees this thread's scratch memory. Called after the last block of a launch, also when a block failed. */
     void (*finish)(void);
 };
+
+/* The last bytes of a binary, behind the ELF image, by which the runtime knows that it is whole. */
+#define SIMNPU_KERNEL_SEAL {'s', 'i', 'm', 'n', 'p', 'u', 'O', 'K'}
+
+struct simnpu_kernel_seal {
+    char mark[8]; /* SIMNPU_KERNEL_SEAL */
+    uint64_t checksum; /* of all before the seal */
+};
+
+/* FNV-1a with 64 bits. */
+static inline uint64_t simnpu_kernel_checksum(const void* data, size_t size) {
+    const unsigned char* bytes = (const unsigned char*)data;
+    uint64_t sum = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; ++i) sum = (sum ^ bytes[i]) * 0x100000001b3u;
+    return sum;
+}
 
 #endif
