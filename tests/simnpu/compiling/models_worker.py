@@ -37,7 +37,7 @@ def apart(ours: Any, expected: Any) -> float:
 
 def compared(module: nn.Module, inputs: Sequence[Tensor], **options: Any) -> dict[str, Any]:
     """The module's scalar result and all gradients, compiled here and eager on the CPU."""
-    ours = copy.deepcopy(module).npu()
+    ours = copy.deepcopy(module).to("npu")
     compiled = torch.compile(ours, backend="inductor", **options)
     given = [each.detach().npu().requires_grad_(each.requires_grad) for each in inputs]
     result, expected = compiled(*given), module(*inputs)
