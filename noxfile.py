@@ -1,7 +1,7 @@
 """The judge under every Python and every pytest that it supports; none of this needs torch.
 
-`nox --tags compat` runs all of it, `nox --list` shows the sessions. An interpreter that is not installed is skipped,
-and said so.
+`nox --tags compat` runs all of it, `nox --tags ends` the oldest and the newest that differ most, `nox --list` shows the
+sessions. An interpreter that is not installed is skipped, and said so.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ if shutil.which("pyenv"):
     os.environ.setdefault("PYENV_VERSION", ":".join(versions))
 
 
-@nox.session(python=PYTHONS, tags=["compat"])
+@nox.session(tags=["compat"])
+@nox.parametrize(
+    "python",
+    [nox.param(python, id=python, tags=["ends"] if python in (PYTHONS[0], PYTHONS[-1]) else []) for python in PYTHONS],
+)
 def judge(session: nox.Session) -> None:
     """The tests of the harness, the report and the mechanisms of lazy initialisation under one Python."""
     session.install("--quiet", "--editable", ".")
@@ -41,9 +45,18 @@ def judge(session: nox.Session) -> None:
     session.run("pytest", "tests/harness", "tests/report", "tests/impl", without, "-n", "auto", "-q", *session.posargs)
 
 
+ENDS = {(PYTESTS[0], "bare"), (PYTESTS[-1], "forked-timeout")}
+
+
 @nox.session(tags=["compat"])
-@nox.parametrize("plugins", list(PLUGINS), ids=list(PLUGINS))
-@nox.parametrize("pytest", PYTESTS, ids=PYTESTS)
+@nox.parametrize(
+    "pytest,plugins",
+    [
+        nox.param(pytest, plugins, id=f"{pytest}-{plugins}", tags=["ends"] if (pytest, plugins) in ENDS else [])
+        for pytest in PYTESTS
+        for plugins in PLUGINS
+    ],
+)
 def forked(session: nox.Session, pytest: str, plugins: str) -> None:
     """`pytest cases -n auto --forked` gives the same verdicts whatever the pytest and whoever owns the flag."""
     session.install("--quiet", "--editable", ".", f"pytest=={pytest}.*", *PLUGINS[plugins])
