@@ -35,8 +35,9 @@ def _say_what_is_missing(graph: ModuleType) -> None:
             if self.device_type != "npu" or get_wrapper_codegen_for_device("npu") is not None:
                 raise
             raise RuntimeError(
-                "Inductor cannot compile for the NPU: its code generator needs Triton, which is not installed. "
-                'Install the package triton-ascend, or choose another code generator with options={"npu_backend": ...}'
+                "Inductor cannot compile for the NPU: its code generator needs triton-ascend, which is not installed; "
+                "community Triton, which shares its import name, knows no NPU. Install the package triton-ascend in "
+                'its place, or choose another code generator with options={"npu_backend": ...}'
             ) from error
 
     graph.GraphLowering.init_wrapper_code = checked

@@ -508,13 +508,26 @@ def has_triton(*, include_cpu: bool = _table().cpu_counts_for_triton) -> bool:
     _dynamo_register_interface_for_device()
     from torch._dynamo.device_interface import get_interface_for_device
 
-    if any(get_interface_for_device(device).is_available() for device in ("cuda", "xpu", "npu")):
+    if any(get_interface_for_device(device).is_available() for device in ("cuda", "xpu")):
+        return True
+    if get_interface_for_device("npu").is_available() and not _is_community_triton():
         return True
     if not include_cpu or not get_interface_for_device("cpu").is_available():
         return False
     import triton.backends  # type: ignore[import-not-found]
 
     return "cpu" in triton.backends.backends
+
+
+def _is_community_triton() -> bool:
+    """Whether the installed Triton is the one that knows no NPU. It shares its import name with triton-ascend."""
+    from importlib.util import find_spec
+
+    try:
+        return find_spec("triton.backends.ascend") is None
+    except (ModuleNotFoundError, ValueError):
+        # No package of backends at all: a stand-in, of which nothing is known.
+        return False
 
 
 def patch_has_triton() -> None:
