@@ -57,6 +57,7 @@ bench: setup ## measure: what the harness, the reference implementation and the 
 	$(BIN)/python bench/suite_cost.py
 	$(BIN)/python bench/import_cost.py
 	$(BIN)/python bench/lazy_calls.py
+	$(BIN)/python bench/compile_cost.py
 	$(BIN)/python bench/op_cost.py $(ARGS)
 
 opcoverage: setup ## run PyTorch's operator database on the simulator against the CPU; writes docs/opcoverage.md
