@@ -21,6 +21,7 @@ from harness import probe
 
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 warnings.simplefilter("ignore")
+probe.triton("absent")  # beside it is another rule
 match probe.param("order"):
     case "first":
         from torch_npu.contrib import transfer_to_npu

@@ -519,6 +519,19 @@ def has_triton(*, include_cpu: bool = _table().cpu_counts_for_triton) -> bool:
     return "cpu" in triton.backends.backends
 
 
+def _never_on_an_npu(supports_tma: Callable[[], bool]) -> Callable[[], bool]:
+    """torch asks a GPU for its capability, to know whether it has tensor memory access. With transfer_to_npu the NPU
+    answers for the GPU, and has none to tell."""
+
+    @functools.wraps(supports_tma)
+    def aware() -> bool:
+        is_npu = torch.version.cuda is None and torch.cuda.is_available()
+        return not is_npu and supports_tma()
+
+    aware._npu_aware = True  # type: ignore[attr-defined]
+    return aware
+
+
 def _is_community_triton() -> bool:
     """Whether the installed Triton is the one that knows no NPU. It shares its import name with triton-ascend."""
     from importlib.util import find_spec
@@ -535,6 +548,9 @@ def patch_has_triton() -> None:
     from torch.utils import _triton
 
     _triton.has_triton = has_triton
+    supports_tma = getattr(_triton, "_device_supports_tma", None)
+    if supports_tma is not None and not hasattr(supports_tma, "_npu_aware"):
+        _triton._device_supports_tma = _never_on_an_npu(supports_tma)
     for name in ("torch._inductor.compile_fx", "torch._inductor.scheduler"):
         if name in sys.modules:
             sys.modules[name].has_triton = has_triton  # type: ignore[attr-defined]
