@@ -20,7 +20,9 @@ from harness import probe
 
 os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = str(probe.param("workers"))
 # As by default: torch_npu comes with torch, in the helper too, and a kernel has several configurations.
-del os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"], os.environ["FAST_RUN_WITH_MAX_TILING_NUM"]
+del os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"]
+if probe.param("workers") > 1:
+    del os.environ["FAST_RUN_WITH_MAX_TILING_NUM"]
 
 import torch
 import torch_npu
