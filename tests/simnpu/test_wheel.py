@@ -59,9 +59,15 @@ def test_importing_prints_no_warning_about_cann():
 
 @on_simulator(torch=True, memory="64M")
 def test_exceeding_the_capacity_is_torch_s_own_out_of_memory_error():
+    import os
+    import tempfile
+
     import torch
     import torch_npu  # noqa: F401
 
+    # torch_npu leaves a table of who used how much in the working directory.
+    directory = tempfile.TemporaryDirectory()
+    os.chdir(directory.name)
     free, total = torch.npu.mem_get_info()
     assert total == 64 * MEBI
     kept = torch.empty(40 * MEBI, dtype=torch.uint8, device="npu")
