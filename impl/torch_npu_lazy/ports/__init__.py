@@ -47,7 +47,8 @@ class Port:
     wakes: deferral -> module of torch whose import wakes it. imports: module -> what import statements of its body
     get instead; see `core.promise.execute`. dynamo, inductor: the steps of Dynamo's and Inductor's setup, in order.
     generators: what a code generator of Inductor needs each time it is chosen. shape_handling: whether the wheel can
-    bucket shapes. cpu_counts_for_triton: whether has_triton looks at CPUs without being asked to. backends: backends
+    bucket shapes. fakes: modules that register fake implementations, each of which has torch look for the module of a
+    file. cpu_counts_for_triton: whether has_triton looks at CPUs without being asked to. backends: backends
     of Dynamo that the wheel's metadata does not announce, name -> "module:object".
     """
 
@@ -56,6 +57,7 @@ class Port:
         "backends",
         "cpu_counts_for_triton",
         "dynamo",
+        "fakes",
         "generators",
         "imports",
         "inductor",
@@ -82,6 +84,7 @@ class Port:
         dynamo: Iterable[Step] = (),
         inductor: Iterable[Step] = (),
         generators: Mapping[str, Iterable[Call]] | None = None,
+        fakes: Iterable[str] = (),
         cpu_counts_for_triton: bool = False,
         shape_handling: bool = False,
         backends: Mapping[str, str] | None = None,
@@ -91,6 +94,7 @@ class Port:
         self.ours, self.dynamo, self.inductor = frozenset(ours), tuple(dynamo), tuple(inductor)
         self.generators = {name: tuple(calls) for name, calls in (generators or {}).items()}
         self.prepared, self.imports = frozenset(prepared), dict(imports or {})
+        self.fakes = tuple(fakes)
         self.cpu_counts_for_triton, self.shape_handling = cpu_counts_for_triton, shape_handling
         self.backends = dict(backends or {})
 

@@ -30,6 +30,7 @@ PORT = Port(
         "torch_npu.utils._dynamo",
         "torch_npu.utils.collect_env",
         "torch_npu.utils.dlpack",
+        "torch_npu.utils.patch_flexattention",
     ],
     ours=[
         "torch_npu.utils._inductor",
@@ -102,6 +103,11 @@ PORT = Port(
         Step("dynamo_optimize", Call("torch_npu.utils._dynamo:patch_dynamo_optimize")),
     ],
     shape_handling=True,
+    fakes=[
+        "torch_npu.npu.graphs",
+        "torch_npu.op_plugin.meta._fake_registrations",
+        "torch_npu.utils.custom_ops",
+    ],
     generators={
         "ascendc": [
             Call("torch_npu._inductor.deterministic_cache:patch_npu_deterministic_level_cache_keys"),
