@@ -28,7 +28,7 @@ EXACT = (0.0, 0.0)
 _HEAD = """\
 import triton
 import triton.language as tl
-from triton.language.extra.cann import libdevice
+from triton.language.extra.cann import extension, libdevice
 from language_helpers import *
 
 

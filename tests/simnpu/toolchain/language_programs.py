@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import language_ascend
 import language_atomics
 import language_control
 import language_drawn
@@ -20,6 +21,7 @@ CASES: list[Case] = [
         language_atomics,
         language_random,
         language_requests,
+        language_ascend,
         language_drawn,
     )
     for case in subject.CASES

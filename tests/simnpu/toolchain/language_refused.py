@@ -123,4 +123,22 @@ REFUSED = [
         "operation hivm.hir.sync_block is not simulated",
         ("sync of all blocks",),
     ),
+    Refusal(
+        "`tl.index_select`, `extension.index_put`, `extension.gather_out_to_ub` (`extension.index_select_simd` works)",
+        "compiler",
+        "the library function triton_",
+        ("embeddings gathered by the device", "values put by the device", "elements gathered by the device"),
+    ),
+    Refusal(
+        "indirect memory accesses compiled for another device (`compile_on_910_95`)",
+        "compiler",
+        "the library function triton_indirect_load is not simulated",
+        ("indirect memory of another device",),
+    ),
+    Refusal(
+        '`compile_mode="simt_only"` (`"unstructured_in_simt"` works)',
+        "compiler",
+        "SIMT kernels",
+        ("kernels of threads",),
+    ),
 ]
