@@ -23,6 +23,7 @@ PORT = Port(
         "torch_npu.dynamo",
         "torch_npu.dynamo.trace_rule",
         "torch_npu._inductor",
+        "torch_npu._inductor.lowering",
         "torch_npu.npu",
         "torch_npu.npu._graph_tree",
         "torch_npu.npu._graph_tree_state",

@@ -43,7 +43,24 @@ def _say_what_is_missing(graph: ModuleType) -> None:
     graph.GraphLowering.init_wrapper_code = checked
 
 
-when_imported("torch._inductor.graph", _say_what_is_missing, again=_say_what_is_missing)
+def _pass_over_torchs_own_check(graph: ModuleType) -> None:
+    """Have Inductor's graphs leave an operator to the device where CI is set, too. There torch refuses it if it could
+    take the operator apart, for its own developers' sake; NPU Inductor has chosen not to."""
+    make_fallback = graph.make_fallback
+
+    @functools.wraps(make_fallback)
+    def unchecked(*args: Any, **kwargs: Any) -> Any:
+        return make_fallback(*args, **{**kwargs, "warn": False})
+
+    graph.make_fallback = unchecked  # type: ignore[attr-defined]
+
+
+def _amend_graphs(graph: ModuleType) -> None:
+    _say_what_is_missing(graph)
+    _pass_over_torchs_own_check(graph)
+
+
+when_imported("torch._inductor.graph", _amend_graphs, again=_amend_graphs)
 
 _wheel: Any = this.__spec__.loader_state
 
