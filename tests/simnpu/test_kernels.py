@@ -350,6 +350,7 @@ def test_the_runtime_below_acl_is_the_same_device():
     acl.call("rtGetC2cCtrlAddr", ctypes.byref(address), ctypes.byref(size))
     assert address.value
     assert size.value
+    assert acl.out("aclrtGetHardwareSyncAddr", kind=ctypes.c_void_p) == address.value
     stream = acl.out("rtStreamCreate", 0)
     device, host = acl.out("rtMalloc", 64, 2, 0), acl.out("rtMallocHost", 64, 0)
     ctypes.memset(host, 5, 64)

@@ -167,11 +167,20 @@ SIMNPU_EXPORT aclError aclrtLaunchKernelWithHostArgs(aclrtFuncHandle funcHandle,
     return launch("aclrtLaunchKernelWithHostArgs", funcHandle, numBlocks, hostArgs, argsSize, stream);
 }
 
+// Where a device's blocks wait for each other. Here they run one after the other, so nothing is ever exchanged there.
+static uint64_t meeting_place = 0;
+
 SIMNPU_EXPORT rtError_t rtGetC2cCtrlAddr(uint64_t* address, uint32_t* bytes) {
     SIMNPU_CALL("rtGetC2cCtrlAddr");
     if (!address || !bytes) return fail(ACL_ERROR_RT_PARAM_INVALID, "rtGetC2cCtrlAddr: a result pointer is null");
-    static uint64_t place = 0; // blocks run one after the other, so nothing is ever exchanged there
-    *address = reinterpret_cast<uintptr_t>(&place);
-    *bytes = sizeof place;
+    *address = reinterpret_cast<uintptr_t>(&meeting_place);
+    *bytes = sizeof meeting_place;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtGetHardwareSyncAddr(void** addr) {
+    SIMNPU_CALL("aclrtGetHardwareSyncAddr");
+    if (!addr) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetHardwareSyncAddr: the result pointer is null");
+    *addr = &meeting_place;
     return ACL_SUCCESS;
 }
