@@ -11,6 +11,7 @@ import os
 import shlex
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Generator, Iterator
@@ -38,6 +39,9 @@ PARTIAL = (
     "maxfail",
 )
 """Options of pytest and its plugins that leave something out; --certify refuses them."""
+
+UNHEEDED = {"known": "--known", "keyword": "-k", "markexpr": "-m", "deselect": "--deselect"}
+"""What chooses points when pytest collects them, which a dry run does not: by name of the option."""
 
 LETTERS = {"fail": "F", "crash": "C", "exit": "E", "timeout": "T", "leak": "L", "harness-error": "H", "xpass": "P"}
 CATEGORIES = {"upstream": ("upstream", "u", "UPSTREAM")}
@@ -139,7 +143,15 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         for point in case.points()
         if catalogue.selected(point, config.option.conformance_rules)
     ]
-    problems = [*map(str, suite.errors), *suite.unknown(config.option.conformance_rules)]
+    unheeded = [name for option, name in UNHEEDED.items() if getattr(config.option, option)]
+    if any("::" in argument for argument in config.args):
+        unheeded.append("::")
+    problems = [
+        *map(str, suite.errors),
+        *suite.unknown(config.option.conformance_rules),
+        *_missing(config),
+        *(f"--dryrun lists by path and --rule and does not heed {name}; use --collect-only" for name in unheeded),
+    ]
     print(catalogue.listing(points))
     for problem in problems:
         print(f"ERROR: {problem}", file=sys.stderr)
@@ -157,6 +169,9 @@ def pytest_configure(config: pytest.Config) -> None:
     unknown = suite.unknown(config.option.conformance_rules)
     if unknown:
         raise pytest.UsageError("\n".join(unknown))
+    if missing := _missing(config):
+        # pytest would say so too, after the report of the last run has been replaced by an empty one.
+        raise pytest.UsageError("\n".join(missing))
     if config.option.certify:
         _refuse_partial(config, suite_directory)
     runs = not config.option.collectonly
@@ -195,6 +210,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if runs and controller and config.option.xmlpath is None:
         config.option.xmlpath = str(directory / "junit.xml")
+    if runs and controller:
+        _prepare(directory)
     if runs:
         # As Ctrl-C: the case ends with the run, and leaves no directory behind. CI systems and timeout(1) send it.
         signal.signal(signal.SIGTERM, _interrupt)
@@ -492,6 +509,22 @@ def _arguments(config: pytest.Config) -> list[Path]:
     """The paths that pytest was asked to collect."""
     names = [argument.partition("::")[0] for argument in config.args]
     return [Path(os.path.normpath(config.invocation_params.dir / name)).resolve() for name in names]
+
+
+def _missing(config: pytest.Config) -> list[str]:
+    return [f"{path}: no such file or directory" for path in _arguments(config) if not path.exists()]
+
+
+def _prepare(directory: Path) -> None:
+    """Finds out before the first case, and not after the last, that the report cannot be written."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory) as file:
+            file.write(bytes(1 << 16))
+    except OSError as error:
+        raise pytest.UsageError(
+            f"the report cannot be written to {directory}: {error.strerror}. Remedy: name another with --report-dir DIR"
+        ) from None
 
 
 def _overlap(path: Path, directory: Path) -> bool:

@@ -164,6 +164,38 @@ def test_a_dry_run_lists_and_starts_nothing(suite: Callable[..., Suite], monkeyp
     assert not (honest.path / "build").exists()
 
 
+@pytest.mark.parametrize("arguments", [["cases", "-k", "lazy"], ["cases/import/lazy.py::import/lazy/1"]])
+def test_a_dry_run_refuses_what_it_would_not_heed(suite: Callable[..., Suite], arguments: list[str]) -> None:
+    result = suite().run(*arguments, "--dryrun")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --dryrun lists by path and --rule and does not heed *; use --collect-only"])
+
+
+@pytest.mark.parametrize("more", [[], ["--dryrun"]])
+def test_a_path_that_is_not_there_is_refused_and_no_report_replaced(
+    suite: Callable[..., Suite], more: list[str]
+) -> None:
+    honest = suite()
+    result = honest.run("cases/import/lasy.py", *more)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *cases/import/lasy.py: no such file or directory"])
+    assert not (honest.path / "build").exists()
+
+
+@pytest.mark.parametrize(("place", "said"), [("taken", "File exists"), ("taken/below", "Not a directory")])
+def test_a_report_that_cannot_be_written_is_told_before_the_first_case(
+    suite: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch, place: str, said: str
+) -> None:
+    honest = suite()
+    monkeypatch.setattr(process, "run", None)
+    (honest.path / "taken").write_text("")
+    result = honest.run("cases", "--report-dir", place)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [f"ERROR: the report cannot be written to */{place}: {said}. Remedy: *--report-dir DIR"]
+    )
+
+
 def test_collecting_writes_no_report(suite: Callable[..., Suite]) -> None:
     honest = suite()
     assert honest.run("cases", "--collect-only").ret == 0
