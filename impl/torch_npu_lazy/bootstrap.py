@@ -38,6 +38,8 @@ deferrals: dict[str, Deferral] = {}
 
 def activate() -> None:
     """Wait for the import of torch_npu. Says in one line on stderr if it is too late for that."""
+    if finder.rewrites.get(PACKAGE) is _begin:
+        return  # a reload: what is in force, or waits, stays so
     if PACKAGE in sys.modules:
         _refuse("torch_npu has been imported before; import torch_npu_lazy first, or enable it for the environment")
         return

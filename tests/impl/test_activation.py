@@ -99,6 +99,14 @@ def test_too_late_is_said_in_one_line(run: Run) -> None:
     )
 
 
+@pytest.mark.parametrize("first", ["torch_npu_lazy", "torch_npu_lazy, torch_npu"])
+def test_a_reload_changes_nothing(run: Run, first: str) -> None:
+    program = f"import {first}\nimport importlib; importlib.reload(torch_npu_lazy)\nimport torch_npu"
+    state, said = _state(run, program)
+    assert state["port"] == "torch_npu 2.13.0 with torch 2.13.0"
+    assert (state["refusal"], said) == (None, "")
+
+
 def test_the_switch_leaves_everything_alone(run: Run) -> None:
     state, said = _state(
         run,
