@@ -5,6 +5,7 @@ The native library checks them again at its first call; here the message comes e
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 
 
 class SettingError(ValueError):
-    """A variable has a value that cannot be understood."""
+    """A variable has a value that cannot be understood, or a name that misspells one."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,16 @@ SETTINGS = (
 
 
 def check_settings(environment: Mapping[str, str]) -> None:
-    """Raises SettingError for the first SIMNPU_* variable with a value that cannot be understood. Empty means unset."""
+    """Raises SettingError for the first SIMNPU_* variable with a value that cannot be understood, or with a
+    name that misspells one of them. Empty means unset."""
+    names = [setting.name for setting in SETTINGS]
+    for name in sorted(environment):
+        if (
+            name.startswith("SIMNPU_")
+            and name not in names
+            and (near := difflib.get_close_matches(name, names, 1, 0.85))
+        ):
+            raise SettingError(f"{name} is no variable of the simulator. Remedy: write {near[0]}, or unset it")
     for setting in SETTINGS:
         value = environment.get(setting.name, "")
         if value and not re.fullmatch(setting.pattern, value):

@@ -76,6 +76,16 @@ def test_wrong_requests_are_refused_with_a_remedy(arguments: list[str], said: st
     assert "Traceback" not in done.stderr
 
 
+def test_a_misspelt_variable_is_refused_with_the_right_name():
+    done = command("run", "--", "true", SIMNPU_DEVICE="3")
+    assert done.returncode == 2
+    assert "SIMNPU_DEVICE is no variable of the simulator. Remedy: write SIMNPU_DEVICES" in done.stderr
+
+
+def test_variables_of_others_are_left_alone():
+    assert command("run", "--", "true", SIMNPU_TEST_CHILD="1").returncode == 0
+
+
 def test_run_says_so_when_there_is_no_such_program():
     done = command("run", "--", "no-such-program-here")
     assert done.returncode == 127
