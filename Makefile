@@ -22,7 +22,15 @@ help: ## list the targets
 	@echo "  TRITON=no   leave out triton-ascend and, for root on Debian, the system packages (about 650 MB) that compile its kernels"
 	@echo "  WHEELS=DIR   a directory with a CPU build of torch of your own     VENV=DIR   another environment than .venv"
 
+ifneq ($(words $(VENV)),1)
+$(error VENV="$(VENV)": make takes no path with a space. Name another directory: make VENV=.venv-other)
+endif
+ifeq ($(filter yes no,$(or $(TRITON),yes)),)
+$(error TRITON="$(TRITON)" is neither yes nor no)
+endif
+
 $(READY): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "error: there is no $(PYTHON). Name another interpreter: make PYTHON=python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 10) <= v < (3, 14) else "error: Python 3.10 to 3.13 is needed, $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.11" % v)'
 	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing the project and its tools into $(VENV)"

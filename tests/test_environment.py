@@ -389,3 +389,20 @@ def test_apt_that_takes_long_tells_that_it_still_runs(debian: Debian) -> None:
     debian.install()
     assert any(line.endswith(" s: Unpacking update") for line in told)
     assert any(line.endswith(" s: Unpacking install") for line in told)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("VENV=a directory", 'VENV="a directory": make takes no path with a space'),
+        ("TRITON=maybe", 'TRITON="maybe" is neither yes nor no'),
+        ("PYTHON=no-such-python", "there is no no-such-python. Name another interpreter: make PYTHON="),
+    ],
+)
+def test_make_refuses_what_it_cannot_heed(tmp_path: Path, setting: str, said: str) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "pyproject.toml").write_text("")
+    done = subprocess.run(["make", "setup", setting], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert [file.name for file in tmp_path.iterdir() if file.is_dir()] == []
