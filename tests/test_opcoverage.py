@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from simnpu.toolchain import surroundings
 from tools import opcoverage
 from tools.opcoverage import Key, Records, Summary, Worker, explanation, missing_name, verdict
 
@@ -178,6 +179,15 @@ def test_help_teaches_and_an_unknown_dtype_is_refused():
     refused = subprocess.run([*command, "--dtype", "int3"], capture_output=True, text=True, check=False, timeout=60)
     assert refused.returncode == 2
     assert "invalid choice" in refused.stderr
+
+
+def test_a_run_that_only_compiles_is_refused_at_once_where_nothing_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(surroundings, "missing", lambda: "no LLVM is installed; install it")
+    monkeypatch.setattr(opcoverage, "Worker", lambda *_: pytest.fail("a worker was started"))
+    with pytest.raises(SystemExit, match="nothing can be compiled: no LLVM is installed; install it"):
+        opcoverage.main(["--direction", "compiled", "--records", str(tmp_path / "records.jsonl")])
 
 
 def test_the_records_are_json_lines(tmp_path: Path):

@@ -27,7 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import simnpu  # noqa: E402 - found by the line above
-from simnpu.build import BuildError  # noqa: E402
+from simnpu.toolchain import build as kernel_compiler  # noqa: E402
+from simnpu.toolchain import surroundings  # noqa: E402
 
 WORKER = Path(__file__).with_name("opcoverage_worker.py")
 RECORDS = ROOT / "build" / "opcoverage" / "records.jsonl"
@@ -498,12 +499,9 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 
 def toolchain() -> str:
     """Names the kernel compiler that is in use; "none" where there is none."""
-    from simnpu.toolchain.build import directory
-
-    try:
-        place = directory()
-    except BuildError:  # `compiled` records will say that Triton is missing
+    if surroundings.missing():  # `compiled` records will say so
         return "none"
+    place = kernel_compiler.directory()
     return place.name if place else "none"
 
 
@@ -523,6 +521,8 @@ def compiling(place: Path) -> dict[str, str]:
 def main(argv: list[str] | None = None) -> int:
     """Runs what is missing, prints the summary, writes the page. 1: something is wrong, died or hung; 130: Ctrl-C."""
     options = arguments(argv)
+    if options.direction == "compiled" and (reason := surroundings.missing()):
+        raise SystemExit(f"error: nothing can be compiled: {reason}")
     # With its task queue on, torch_npu drops what is enqueued after a failure: failures would not be told apart.
     environment = simnpu.environ(memory="8G") | {"TASK_QUEUE_ENABLE": "0"} | compiling(options.records.parent)
     build = f"{simnpu.build_id()}, kernel compiler {toolchain()}"
