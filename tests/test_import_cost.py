@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from rich.console import Console
 
-BENCH = Path(__file__).parents[1] / "bench" / "import_cost.py"
-
-
-@pytest.fixture(scope="module")
-def import_cost() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("import_cost", BENCH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from bench import import_cost
 
 
 def test_one_round_reports_the_three_sides(tmp_path: Path) -> None:
-    command = [sys.executable, str(BENCH), "--rounds", "1", "--output", str(tmp_path)]
+    command = [sys.executable, import_cost.__file__, "--rounds", "1", "--output", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "import_cost.json").read_text())
@@ -44,7 +32,7 @@ def test_one_round_reports_the_three_sides(tmp_path: Path) -> None:
     assert ET.parse(tmp_path / "import_cost.svg").getroot().tag.endswith("svg")
 
 
-def _report(import_cost: ModuleType, monkeypatch: pytest.MonkeyPatch, seconds: dict[str, list[float]]) -> dict:
+def _report(monkeypatch: pytest.MonkeyPatch, seconds: dict[str, list[float]]) -> dict:
     asked: list[str] = []
 
     def once(side: str) -> dict[str, float]:
@@ -58,19 +46,17 @@ def _report(import_cost: ModuleType, monkeypatch: pytest.MonkeyPatch, seconds: d
     return report
 
 
-def test_sides_take_turns_and_the_first_round_is_not_counted(
-    import_cost: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sides_take_turns_and_the_first_round_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = {"floor": [9.0, 1, 1, 1], "lazy": [9.0, 2, 3, 4], "stock": [9.0, 10, 12, 11]}
-    report = _report(import_cost, monkeypatch, seconds)
+    report = _report(monkeypatch, seconds)
     assert report["sides"]["lazy"]["seconds"] == {"low": 2.5, "median": 3, "high": 3.5}
     ratio = next(row for row in report["targets"] if "CPU" in row["name"])
     assert ratio["value"] == pytest.approx(3 / 11)
     assert not ratio["met"]
 
 
-def test_the_table_and_the_picture_show_the_medians(import_cost: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    report = _report(import_cost, monkeypatch, {"floor": [1, 0.125], "lazy": [1, 0.25], "stock": [1, 4]})
+def test_the_table_and_the_picture_show_the_medians(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = _report(monkeypatch, {"floor": [1, 0.125], "lazy": [1, 0.25], "stock": [1, 4]})
     console = Console(record=True, width=120, file=io.StringIO())
     import_cost.show(report, console)
     text = console.export_text()
@@ -86,7 +72,7 @@ def test_the_table_and_the_picture_show_the_medians(import_cost: ModuleType, mon
         assert number in said
 
 
-def test_a_failing_import_is_told_with_its_words(import_cost: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_import_is_told_with_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_cost, "PROGRAM", "raise SystemExit('no such library')")
     monkeypatch.setattr(import_cost.simnpu, "environ", dict)
     with pytest.raises(RuntimeError, match=r"wheel as released.*\n.*no such library"):

@@ -6,33 +6,20 @@ results are computed where they belong.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
-import pytest
-from isolated import ROOT, on_simulator
+from isolated import on_simulator
 
-BENCH = ROOT / "bench" / "op_cost.py"
-
-
-@pytest.fixture(scope="module")
-def op_cost() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("op_cost", BENCH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from bench import op_cost
 
 
 def test_the_quick_run_reports_every_figure(tmp_path: Path) -> None:
     file = tmp_path / "cost.json"
-    command = [sys.executable, str(BENCH), "--quick", "--json", str(file)]
+    command = [sys.executable, op_cost.__file__, "--quick", "--json", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=os.environ)
     assert done.returncode == 0, done.stderr
     report = json.loads(file.read_text())
@@ -55,7 +42,7 @@ def test_the_quick_run_reports_every_figure(tmp_path: Path) -> None:
     }
 
 
-def test_a_profile_is_split_by_thread_and_caller(op_cost: ModuleType) -> None:
+def test_a_profile_is_split_by_thread_and_caller() -> None:
     profile = "\n".join(
         [
             "events: Ir",

@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 
-TOOL = Path(__file__).parents[2] / "tools" / "faults.py"
-
-
-@pytest.fixture(scope="module")
-def faults() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("faults", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["faults"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
+from tools import faults
 
 LOG = "1.5 pid=1 tid=1 aclrtMalloc(size=512) -> 507000\n"
 TRACE = "Traceback (most recent call last):\n  File …\nRuntimeError: {}\n"
@@ -43,13 +26,13 @@ WHOLE = [("first", 1), ("second", 2), ("end", None)]
         ((None, WHOLE[:1], "", LOG), "hang"),
     ],
 )
-def test_a_run_is_classified(faults: ModuleType, ended: tuple, outcome: str):
+def test_a_run_is_classified(ended: tuple, outcome: str):
     reference = faults.Run(0, WHOLE, "", LOG)
     verdict = faults.judge(faults.Fault("aclrtMalloc", "1"), faults.Run(*ended), reference)
     assert verdict.outcome == outcome
 
 
-def test_what_is_bad_needs_a_reason_and_a_reason_something_bad(faults: ModuleType, monkeypatch: pytest.MonkeyPatch):
+def test_what_is_bad_needs_a_reason_and_a_reason_something_bad(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(faults, "KNOWN", {("aclrtFree", "1"): "its own"})
     verdict = faults.Verdict
     crash = verdict(faults.Fault("aclrtMalloc", "1"), "crash", "SIGSEGV")
@@ -60,7 +43,7 @@ def test_what_is_bad_needs_a_reason_and_a_reason_something_bad(faults: ModuleTyp
     assert "KNOWN says" in faults.unexplained([gone])[0]
 
 
-def test_the_summary_replaces_the_last_one_and_shows_only_what_ends_badly(faults: ModuleType):
+def test_the_summary_replaces_the_last_one_and_shows_only_what_ends_badly():
     crash = faults.Verdict(faults.Fault("aclrtMalloc", "1"), "crash", "SIGSEGV")
     named = faults.Verdict(faults.Fault("aclrtFree", "1"), "named", "")
     page = f"before\n{faults.SUMMARY_BEGIN}\nold\n{faults.SUMMARY_END}\nafter\n"
@@ -76,7 +59,7 @@ def test_the_summary_replaces_the_last_one_and_shows_only_what_ends_badly(faults
         faults.with_summary("no marks", [crash], "of this test")
 
 
-def test_a_fault_from_end_to_end(faults: ModuleType):
+def test_a_fault_from_end_to_end():
     reference = faults.run_program(None)
     assert reference.returncode == 0, reference.output
     assert reference.steps[-1][0] == "end"
