@@ -50,7 +50,7 @@ def index(directory: Path) -> str:
 class Machine:
     """A checkout of what the setup reads, with an environment of its own and a pip that knows local folders alone."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, environment: Path) -> None:
         self.root = root
         (root / "tools").mkdir()
         shutil.copy(ROOT / "tools" / "environment.py", root / "tools")
@@ -63,7 +63,7 @@ class Machine:
         # No program of this machine's: its apt-get would install.
         self.programs = root / "programs"
         self.programs.mkdir()
-        venv.create(root / "env", with_pip=True)
+        shutil.copytree(environment, root / "env", symlinks=True)
         self.python = root / "env" / "bin" / "python"
         # The tool reads TOML with a package of the project's on Python 3.10.
         if sys.version_info < (3, 11):
@@ -102,9 +102,17 @@ class Machine:
         return self.installed("torch")
 
 
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with nothing but pip, to copy: making one takes seconds, and a copy finds itself."""
+    place = tmp_path_factory.mktemp("environment") / "env"
+    venv.create(place, with_pip=True)
+    return place
+
+
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
+def machine(tmp_path: Path, environment: Path) -> Machine:
+    return Machine(tmp_path, environment)
 
 
 CPU = {"torch/__init__.py": "", "torch/version.py": "from typing import Optional\ncuda: Optional[str] = None\n"}
