@@ -25,19 +25,16 @@ def _package() -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the case named by arguments[0]. Returns the interpreter's exit code."""
-    from harness import jitter, recorder, wire
+    from harness import collecting, jitter, recorder, wire
 
     recorder.install()
 
     import faulthandler
-    import gc
     import json
     import os
     import types
 
-    # torch and Dynamo make a million objects that live to the end. Looking through them over and over, and once more in
-    # the end, takes a third of a case's processor time and finds nothing. A case that judges collection calls it.
-    gc.set_threshold(100_000, 20, 100)
+    collecting.rarely()
     descriptor, dump, parent = (os.environ.pop(name, None) for name in (wire.RESULT_FD, wire.DUMP_FD, wire.PARENT))
     if parent is None or descriptor is None or dump is None or not arguments:
         print(
@@ -96,7 +93,6 @@ def main(arguments: list[str]) -> int:
         session.emit({"kind": "versions", **_versions(), "modules": len(sys.modules)})
         session.emit({"kind": "end", **end, "checks": session.checks})
     del own
-    gc.freeze()
     return status
 
 

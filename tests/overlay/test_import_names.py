@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import simnpu
+from harness import collecting
 
 REWRAPPED = {"torch.utils._config_module.ConfigModule.get_config_copy"}
 """Replaced as before, and marked as a wrapper of torch's own, so that its home is torch."""
@@ -36,7 +37,7 @@ WORKER = Path(__file__).with_name("import_names_worker.py")
 
 def _run(subject: str, given: str = "") -> dict[str, Any]:
     environment = simnpu.environ() | {"TORCH_NPU_LAZY": "1" if subject == "lazy" else "0"}
-    command = [sys.executable, "-s", str(WORKER), subject]
+    command = [sys.executable, "-s", collecting.__file__, str(WORKER), subject]
     ended = subprocess.run(
         command, env=environment, input=given, capture_output=True, text=True, check=False, timeout=300
     )

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import simnpu
+from harness import collecting
 
 ROOT = Path(__file__).parents[2]
 _IN_CHILD = "SIMNPU_TEST_RANK"
@@ -156,4 +157,5 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
+    collecting.rarely()
     _main()

@@ -13,13 +13,15 @@ import pytest
 from hccl_ranks import ROOT, TORCH_SECONDS, Rank, end_group, on_ranks
 
 import simnpu
+from harness import collecting
 
 WORKER = Path(__file__).with_name("hccl_worker.py")
 
 
 def torchrun(ranks: int, environment: dict[str, str], *arguments: str) -> str:
     """Runs the worker on this many ranks, with a time limit; its output if all ended well."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", str(WORKER)]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    command = [*launcher, collecting.__file__, str(WORKER)]
     process = subprocess.Popen(
         [*command, *arguments],
         cwd=ROOT,

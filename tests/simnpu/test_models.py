@@ -12,6 +12,7 @@ import pytest
 from isolated import ROOT
 
 import simnpu
+from harness import collecting
 
 WORKER = Path(__file__).with_name("models_worker.py")
 STEPS = 20
@@ -38,7 +39,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     """Every model trained on both devices, in one process."""
     report = tmp_path_factory.mktemp("models") / "report.jsonl"
     done = subprocess.run(
-        [sys.executable, str(WORKER), str(report), *MODELS],
+        [sys.executable, collecting.__file__, str(WORKER), str(report), *MODELS],
         cwd=ROOT,
         env=simnpu.environ(),
         capture_output=True,

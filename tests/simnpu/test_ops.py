@@ -11,6 +11,7 @@ import pytest
 from isolated import on_simulator
 
 import simnpu
+from harness import collecting
 
 CORPUS = Path(__file__).with_name("ops_corpus.py")
 FAMILIES = {
@@ -40,7 +41,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict]]:
     # With its task queue on, torch_npu drops what is enqueued after a failure: the failures would not be told apart.
     environment = simnpu.environ() | {"TASK_QUEUE_ENABLE": "0", "PYTHONPATH": str(CORPUS.parents[2])}
     done = subprocess.run(
-        [sys.executable, str(CORPUS), str(report)],
+        [sys.executable, collecting.__file__, str(CORPUS), str(report)],
         env=environment,
         capture_output=True,
         text=True,

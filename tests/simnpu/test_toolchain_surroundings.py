@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import simnpu
+from harness import collecting
 from simnpu import build as building
 from simnpu import toolchain
 from simnpu.toolchain import surroundings
@@ -220,7 +221,12 @@ def test_the_added_functions_are_pytorchs(tmp_path: Path) -> None:
     environment = simnpu.environ() | {"TRITON_CACHE_DIR": str(tmp_path), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     worker = Path(__file__).with_name("cann_functions_worker.py")
     done = subprocess.run(
-        [sys.executable, worker], env=environment, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, collecting.__file__, str(worker)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     off = json.loads(done.stdout)

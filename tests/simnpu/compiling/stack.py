@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import simnpu
+from harness import collecting
 from simnpu.toolchain import surroundings
 
 WORKER = Path(__file__).with_name("kernel_worker.py")
@@ -74,7 +75,7 @@ class Stack:
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, str(WORKER), *arguments],
+            [sys.executable, collecting.__file__, str(WORKER), *arguments],
             env=self.environment | environment,
             cwd=self.place,
             stdout=subprocess.PIPE,

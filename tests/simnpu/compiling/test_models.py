@@ -12,6 +12,7 @@ import pytest
 
 import simnpu
 from compiling.stack import NEEDS_KERNELS, SECONDS
+from harness import collecting
 
 pytestmark = NEEDS_KERNELS
 
@@ -51,7 +52,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     report = place / "report.jsonl"
     caches = {"TRITON_CACHE_DIR": str(place / "triton"), "TORCHINDUCTOR_CACHE_DIR": str(place / "inductor")}
     done = subprocess.run(
-        [sys.executable, str(WORKER), str(report), *MODELS, *DYNAMIC, *WRONG],
+        [sys.executable, collecting.__file__, str(WORKER), str(report), *MODELS, *DYNAMIC, *WRONG],
         env=simnpu.environ() | caches | QUICK,
         cwd=place,
         capture_output=True,

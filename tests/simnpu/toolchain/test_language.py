@@ -12,6 +12,7 @@ import pytest
 from language_refused import REFUSED, Refusal
 
 import simnpu
+from harness import collecting
 from simnpu.toolchain import surroundings
 
 WORKER = Path(__file__).with_name("language_worker.py")
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 def results(subject: str) -> dict[str, dict[str, str]]:
     """All cases of a subject by name, from one process on the simulated device."""
     done = subprocess.run(
-        [sys.executable, str(WORKER), subject],
+        [sys.executable, collecting.__file__, str(WORKER), subject],
         env=simnpu.environ(),
         capture_output=True,
         text=True,
