@@ -1,4 +1,4 @@
-"""The unmodified torch_npu wheel on the simulated runtime: each test is a fresh process that imports torch_npu."""
+"""The unmodified torch_npu wheel on the simulated runtime: each test is a process of its own."""
 
 # pyright: reportAttributeAccessIssue=false
 # torch.npu exists only once torch_npu is imported, which a type checker cannot know.
@@ -25,7 +25,7 @@ def refused(action, *fragments: str, kind: type[BaseException] = RuntimeError) -
     raise AssertionError(f"nothing was raised, expected {kind.__name__} with {fragments}")
 
 
-@on_simulator(torch=True)
+@on_simulator(torch=True, fresh=True)
 def test_importing_and_counting_do_not_touch_a_device():
     import torch
     import torch_npu
@@ -45,7 +45,7 @@ def test_importing_and_counting_do_not_touch_a_device():
     assert [name for name in made if "Malloc" in name]
 
 
-@on_simulator(torch=True)
+@on_simulator(torch=True, fresh=True)
 def test_importing_prints_no_warning_about_cann():
     import contextlib
     import io
@@ -226,7 +226,7 @@ def test_waiting_during_a_capture_is_an_error():
     torch.npu.synchronize()
 
 
-@on_simulator(torch=True)
+@on_simulator(torch=True, fresh=True)
 def test_a_forked_child_gets_an_error_and_not_a_hang():
     import torch
     import torch_npu  # noqa: F401
@@ -297,7 +297,7 @@ def test_visible_devices_are_honoured():
     torch.empty(1, device="npu:0")
 
 
-@on_simulator(torch=True)
+@on_simulator(torch=True, fresh=True)
 def test_a_process_ends_in_order_with_work_queued():
     import torch
     import torch_npu  # noqa: F401

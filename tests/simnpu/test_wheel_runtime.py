@@ -305,7 +305,7 @@ SPAWN = (
 )
 
 
-@on_simulator(torch=True)
+@on_simulator(torch=True, fresh=True)
 def test_a_forked_worker_of_multiprocessing_is_told_to_spawn():
     import multiprocessing
 
@@ -331,7 +331,7 @@ def test_a_forked_worker_of_multiprocessing_is_told_to_spawn():
     assert text == SPAWN
 
 
-@on_simulator(torch=True)
+@on_simulator(torch=True, fresh=True)
 def test_a_child_of_os_fork_is_told_to_spawn_by_every_use():
     import os
 
