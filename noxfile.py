@@ -41,8 +41,8 @@ def judge(session: nox.Session) -> None:
     """The tests of the harness, the report and the mechanisms of lazy initialisation under one Python."""
     session.install("--quiet", "--editable", ".")
     # A browser shows a page alike whichever Python wrote it, and takes its time.
-    without = "--ignore=tests/report/test_page.py"
-    session.run("pytest", "tests/harness", "tests/report", "tests/impl", without, "-n", "auto", "-q", *session.posargs)
+    tests = ("tests/harness", "tests/report", "tests/impl", "--ignore=tests/report/test_page.py")
+    session.run("pytest", *tests, "-n", "auto", "-q", *session.posargs)
 
 
 ENDS = {(PYTESTS[0], "bare"), (PYTESTS[-1], "forked-timeout")}

@@ -1,9 +1,14 @@
-"""What a shell or a CI system has set for torch, torch_npu, Triton, CANN or the simulator changes no test: `CI=true`
-alone makes Inductor refuse operators. What the machine needs (certificates, proxies, compilers) stays."""
+"""Which tests run where and when, and a clean environment for all of them: what a shell or a CI system has set for
+torch, torch_npu, Triton, CANN or the simulator changes no test (`CI=true` alone makes Inductor refuse operators). What
+the machine needs (certificates, proxies, compilers) stays."""
 
 from __future__ import annotations
 
 import os
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 READ_BY_THE_TESTED = (
     *("TORCH", "PYTORCH", "INDUCTOR", "TRITON", "NPU", "ASCEND", "ACL", "HCCL", "SIMNPU_"),
@@ -16,3 +21,46 @@ def pytest_configure() -> None:
     for name in list(os.environ):
         if name == "CI" or (name.startswith(READ_BY_THE_TESTED) and name not in KEPT):
             del os.environ[name]
+
+
+# By the start of their names. What takes longest begins first, so that no processor idles in the end.
+LONGEST = (
+    *("simnpu/compiling/test_models", "simnpu/toolchain/test_language", "simnpu/test_hccl_torch", "test_soak_tool"),
+    *("simnpu/compiling", "simnpu/test_bench_op_cost", "test_import_cost", "harness/test_forked"),
+)
+# Their tests share what is made once for the module; two of xdist's workers would make it twice.
+TOGETHER = (
+    *("simnpu/compiling/test_models.py", "simnpu/toolchain/test_language.py", "simnpu/test_models.py"),
+    *("simnpu/test_ops.py::test_operators", "simnpu/test_ops.py::test_every_family"),
+    *("overlay/test_import_names.py", "report/test_page.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def rank(item: pytest.Item) -> int:
+        matching = (number for number, start in enumerate(LONGEST) if item.nodeid.startswith(f"tests/{start}"))
+        return next(matching, len(LONGEST))
+
+    items.sort(key=rank)
+
+
+class Together(LoadScopeScheduling):
+    """Gives out tests one by one, in their order, but to one worker those that share something."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        shared = next((start for start in TOGETHER if nodeid.startswith(f"tests/{start}")), None)
+        return shared.partition("::")[0] if shared else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Together | None:
+    if config.option.dist != "load":
+        return None
+    config.option.loadscopereorder = False
+    return Together(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: more than there are processors, since many tests wait: for a case that hangs, for a compiler's end."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
