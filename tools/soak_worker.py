@@ -391,6 +391,8 @@ def main() -> int:
     torch.npu.init()
     use_every_stream()
     take_streams()
+    # What has been imported lives to the end. Looking through it at every sample took most of a short run's time.
+    gc.freeze()
     trim = ctypes.CDLL(None).malloc_trim
     process = psutil.Process()
     checks, ran, latest = 0, Counter(), -options.every
