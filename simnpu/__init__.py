@@ -44,7 +44,7 @@ def environ(
     """
     from simnpu.build import build
     from simnpu.settings import check_settings
-    from simnpu.toolchain.surroundings import activate
+    from simnpu.toolchain.surroundings import activate, put_first
 
     environment = dict(os.environ if base is None else base)
     wanted = {
@@ -58,13 +58,8 @@ def environ(
     check_settings(environment)
     libraries = build()
     home = libraries.parent / "cann"
-    environment["LD_LIBRARY_PATH"] = _put_first(str(libraries), environment.get("LD_LIBRARY_PATH", ""))
+    environment["LD_LIBRARY_PATH"] = put_first(str(libraries), environment.get("LD_LIBRARY_PATH", ""))
     environment["ASCEND_HOME_PATH"] = str(home)
     environment["ASCEND_OPP_PATH"] = str(home / "opp")
     activate(environment)
     return environment
-
-
-def _put_first(directory: str, path: str) -> str:
-    rest = [part for part in path.split(os.pathsep) if part and part != directory]
-    return os.pathsep.join([directory, *rest])

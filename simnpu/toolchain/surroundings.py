@@ -27,6 +27,16 @@ PYTHON = Path(__file__).with_name("python")
 FIRST_KERNEL = Path(__file__).with_name("first_kernel.py")
 
 
+def put_first(directory: str, path: str) -> str:
+    """A search path with the directory at its head and nowhere else.
+
+    An empty part stands for the working directory, in PATH, PYTHONPATH and LD_LIBRARY_PATH alike: one that is there is
+    the user's and stays, and an empty path, which has no part, gets none.
+    """
+    rest = [part for part in path.split(os.pathsep) if part != directory] if path else []
+    return os.pathsep.join([directory, *rest])
+
+
 def version_of(distribution: str) -> str | None:
     """The version of an installed distribution, None when it is absent."""
     try:
@@ -69,8 +79,8 @@ def activate(environment: dict[str, str], progress: Callable[[str], None] | None
     # The child may have another home; what it compiles is for all.
     environment[launchers.ROOT_VARIABLE] = str(root)
     for directory in (str(cxx), str(compiler / "bin")):
-        environment["PATH"] = _put_first(directory, environment.get("PATH", os.defpath))
-    environment["PYTHONPATH"] = _put_first(str(PYTHON), environment.get("PYTHONPATH", ""))
+        environment["PATH"] = put_first(directory, environment.get("PATH", os.defpath))
+    environment["PYTHONPATH"] = put_first(str(PYTHON), environment.get("PYTHONPATH", ""))
 
 
 def prepare(environment: Mapping[str, str], progress: Callable[[str], None]) -> None:
@@ -104,9 +114,3 @@ def prepare(environment: Mapping[str, str], progress: Callable[[str], None]) -> 
         return
     last = "\n".join(done.stderr.splitlines()[-5:])
     progress(f"the first kernel did not run; `python -m simnpu run -- python {FIRST_KERNEL}` shows it all:\n{last}")
-
-
-def _put_first(directory: str, path: str) -> str:
-    # An empty part stands for the working directory, in either variable: it is the user's and stays.
-    rest = [part for part in path.split(os.pathsep) if part != directory] if path else []
-    return os.pathsep.join([directory, *rest])

@@ -71,6 +71,24 @@ def test_the_compilers_come_first_and_the_rest_of_a_path_stays(
 
 
 @pytest.mark.parametrize(
+    ("path", "made"),
+    [
+        ("", "/new"),  # an empty value has no part, and gets none
+        ("/a", "/new:/a"),
+        ("/a:/new:/b", "/new:/a:/b"),
+        ("/new", "/new"),
+        # The working directory, where somebody means it.
+        (":/a", "/new::/a"),
+        ("/a:", "/new:/a:"),
+        ("/a::/b", "/new:/a::/b"),
+    ],
+)
+def test_the_parts_of_a_search_path_stay_as_they_are(path: str, made: str) -> None:
+    assert surroundings.put_first("/new", path) == made
+    assert surroundings.put_first("/new", made) == made
+
+
+@pytest.mark.parametrize(
     ("there", "lacks", "said"),
     [
         ({}, None, "triton-ascend is not installed; run `make setup`"),
