@@ -14,6 +14,8 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
 
+#include "llvm/ADT/StringMap.h"
+
 using namespace mlir;
 
 namespace simnpu {
@@ -258,6 +260,21 @@ bool expand_sync(Operation* op) {
     return true;
 }
 
+// By the operation's name.
+const llvm::StringMap<bool (*)(Operation*)>& expansions() {
+    static const llvm::StringMap<bool (*)(Operation*)> all{
+        {"annotation.mark", expand_mark},
+        {"gpu.barrier", expand_sync},
+        {"hfusion.cast", expand_cast},
+        {"hfusion.elemwise_binary", expand_elementwise},
+        {"hfusion.histogram", expand_histogram},
+        {"hivm.hir.sync_block", expand_sync},
+        {"hivm.hir.sync_block_set", expand_sync},
+        {"hivm.hir.sync_block_wait", expand_sync},
+    };
+    return all;
+}
+
 } // namespace
 
 bool expand_foreign(ModuleOp module) {
@@ -269,16 +286,8 @@ bool expand_foreign(ModuleOp module) {
     module.walk([&](LLVM::InlineAsmOp op) { good = (op.emitError("operation llvm.inline_asm is not simulated: it is in a device's own language"), false); });
     for (Operation* op : all) {
         const StringRef name = op->getName().getStringRef();
-        if (name == "annotation.mark")
-            good = expand_mark(op) && good;
-        else if (name == "hfusion.elemwise_binary")
-            good = expand_elementwise(op) && good;
-        else if (name == "hfusion.cast")
-            good = expand_cast(op) && good;
-        else if (name == "hfusion.histogram")
-            good = expand_histogram(op) && good;
-        else if (name == "gpu.barrier" || name == "hivm.hir.sync_block" || name == "hivm.hir.sync_block_set" || name == "hivm.hir.sync_block_wait")
-            good = expand_sync(op) && good;
+        if (const auto known = expansions().find(name); known != expansions().end())
+            good = known->second(op) && good;
         else if (name.starts_with("tt."))
             good = (op->emitError("operation ") << name << " is not simulated: triton-ascend's adapter left it as it was", false);
         else

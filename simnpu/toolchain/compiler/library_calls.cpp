@@ -10,6 +10,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -206,48 +209,69 @@ Value call_support(OpBuilder& b, func::CallOp call, StringRef name, Type type) {
     return b.create<arith::TruncIOp>(call.getLoc(), wanted, result);
 }
 
+// One call of such a function.
+struct Math {
+    func::CallOp call;
+    OpBuilder b;
+    Location loc;
+    Value x, y; // y is null where there is but one operand
+
+    explicit Math(func::CallOp call)
+        : call(call), b(call), loc(call.getLoc()), x(call.getOperand(0)), y(call.getNumOperands() > 1 ? call.getOperand(1) : Value()) {}
+
+    Value constant(double value) { return b.create<arith::ConstantOp>(loc, b.getFloatAttr(x.getType(), value)); }
+};
+
+template <typename Op> Value of_x(Math& m) {
+    return m.b.create<Op>(m.loc, m.x);
+}
+
+Value is_nan(Math& m) {
+    return m.b.create<arith::CmpFOp>(m.loc, arith::CmpFPredicate::UNO, m.x, m.x);
+}
+
+Value is_infinite(Math& m) {
+    const Value size = m.b.create<math::AbsFOp>(m.loc, m.x);
+    return m.b.create<arith::CmpFOp>(m.loc, arith::CmpFPredicate::OEQ, size, m.constant(INFINITY));
+}
+
+using Function = Value (*)(Math&);
+
+// By name, without prefix and suffix.
+const llvm::StringMap<Function>& functions() {
+    static const llvm::StringMap<Function> all{
+        {"atan", of_x<math::AtanOp>},
+        {"ilogb", [](Math& m) { return call_support(m.b, m.call, "simnpu_ilogb", m.b.getF32Type()); }},
+        {"isinf", is_infinite},
+        {"isnan", is_nan},
+        {"ldexp", [](Math& m) { return call_support(m.b, m.call, "simnpu_ldexp", m.b.getF32Type()); }},
+        // Upstream's expansion log(1 + x) loses small x.
+        {"log1p", [](Math& m) { return call_support(m.b, m.call, "simnpu_log1p", m.b.getF32Type()); }},
+        {"pow", [](Math& m) -> Value { return m.b.create<math::PowFOp>(m.loc, m.x, m.y); }},
+        {"powi", [](Math& m) { return call_support(m.b, m.call, "simnpu_powi", m.b.getI64Type()); }},
+        {"recip", [](Math& m) -> Value { return m.b.create<arith::DivFOp>(m.loc, m.constant(1), m.x); }},
+        {"relu", [](Math& m) -> Value { return m.b.create<arith::MaximumFOp>(m.loc, m.x, m.constant(0)); }},
+        {"round", of_x<math::RoundOp>},
+        {"tan", of_x<math::TanOp>},
+        {"tanh", of_x<math::TanhOp>},
+    };
+    return all;
+}
+
+bool refuse_call(func::CallOp call, const Twine& what = "") {
+    return call.emitError("the library function ") << call.getCallee() << what << " is not simulated", false;
+}
+
 // __hmf_NAME with a suffix for the type: f, Dh, or none.
 bool expand_math(func::CallOp call) {
-    OpBuilder b(call);
-    const Location loc = call.getLoc();
     StringRef name = call.getCallee().drop_front(StringRef("__hmf_").size());
-    if (!name.consume_back("Dh")) {
-        // isinf ends in f by itself.
-        if (name != "isinf") name.consume_back("f");
-    }
-    const Value x = call.getOperand(0);
-    const Value y = call.getNumOperands() > 1 ? call.getOperand(1) : Value();
-    const auto constant = [&](double value) -> Value {
-        return b.create<arith::ConstantOp>(loc, b.getFloatAttr(x.getType(), value));
-    };
-    Value result;
-    if (name == "recip")
-        result = b.create<arith::DivFOp>(loc, constant(1), x);
-    else if (name == "relu")
-        result = b.create<arith::MaximumFOp>(loc, x, constant(0));
-    else if (name == "isnan")
-        result = b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNO, x, x);
-    else if (name == "isinf")
-        result = b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OEQ, b.create<math::AbsFOp>(loc, x), constant(INFINITY));
-    else if (name == "log1p")
-        result = call_support(b, call, "simnpu_log1p", b.getF32Type()); // upstream's expansion log(1 + x) loses small x
-    else if (name == "tan")
-        result = b.create<math::TanOp>(loc, x);
-    else if (name == "tanh")
-        result = b.create<math::TanhOp>(loc, x);
-    else if (name == "atan")
-        result = b.create<math::AtanOp>(loc, x);
-    else if (name == "round")
-        result = b.create<math::RoundOp>(loc, x);
-    else if (name == "pow")
-        result = b.create<math::PowFOp>(loc, x, y);
-    else if (name == "ldexp" || name == "ilogb")
-        result = call_support(b, call, ("simnpu_" + name).str(), b.getF32Type());
-    else if (name == "powi")
-        result = call_support(b, call, "simnpu_powi", b.getI64Type());
-    else
-        return call.emitError("the library function ") << call.getCallee() << " is not simulated", false;
-    if (result.getType() != call.getResult(0).getType()) return call.emitError("the library function ") << call.getCallee() << " of these types is not simulated", false;
+    // isinf ends in f by itself.
+    if (!name.consume_back("Dh") && name != "isinf") name.consume_back("f");
+    const auto known = functions().find(name);
+    if (known == functions().end()) return refuse_call(call);
+    Math m(call);
+    const Value result = known->second(m);
+    if (result.getType() != call.getResult(0).getType()) return refuse_call(call, " of these types");
     call.replaceAllUsesWith(ValueRange{result});
     call.erase();
     return true;
@@ -259,6 +283,27 @@ bool expand_print(func::CallOp call) {
     return true;
 }
 
+using Call = bool (*)(func::CallOp);
+
+// By name, without the prefix triton_ and what follows the first _ or digit behind it.
+const llvm::StringMap<Call>& tensor_calls() {
+    static const llvm::StringMap<Call> all{
+        {"cumprod", [](func::CallOp call) { return expand_scan(call, /*product=*/true); }},
+        {"cumsum", [](func::CallOp call) { return expand_scan(call, /*product=*/false); }},
+        {"flip", expand_flip},
+        {"gather", expand_gather},
+        {"print", expand_print},
+        {"sort", expand_sort},
+    };
+    return all;
+}
+
+Call expansion_of(StringRef callee) {
+    if (callee.starts_with("__hmf_")) return expand_math;
+    if (!callee.consume_front("triton_")) return nullptr;
+    return tensor_calls().lookup(callee.take_until([](char c) { return c == '_' || llvm::isDigit(c); }));
+}
+
 } // namespace
 
 bool expand_library_calls(ModuleOp module) {
@@ -266,28 +311,8 @@ bool expand_library_calls(ModuleOp module) {
     module.walk([&](func::CallOp call) { calls.push_back(call); });
     bool good = true;
     for (auto call : calls) {
-        const StringRef callee = call.getCallee();
-        if (callee.starts_with("__hmf_")) {
-            good = expand_math(call) && good;
-            continue;
-        }
-        if (!callee.starts_with("triton_")) {
-            good = (call.emitError("the library function ") << callee << " is not simulated", false);
-            continue;
-        }
-        const StringRef name = callee.drop_front(7).take_until([](char c) { return c == '_' || llvm::isDigit(c); });
-        if (name == "cumsum" || name == "cumprod")
-            good = expand_scan(call, name == "cumprod") && good;
-        else if (name == "flip")
-            good = expand_flip(call) && good;
-        else if (name == "gather")
-            good = expand_gather(call) && good;
-        else if (name == "sort")
-            good = expand_sort(call) && good;
-        else if (name == "print")
-            good = expand_print(call) && good;
-        else
-            good = (call.emitError("the library function ") << callee << " is not simulated", false);
+        const Call expand = expansion_of(call.getCallee());
+        good = (expand ? expand(call) : refuse_call(call)) && good;
     }
     if (!good) return false;
     for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))

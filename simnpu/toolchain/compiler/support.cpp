@@ -81,10 +81,6 @@ KERNEL_CALLS void simnpu_begin_block() {
     scratch.used = 0;
 }
 
-KERNEL_CALLS const char* simnpu_end_block() {
-    return nullptr;
-}
-
 KERNEL_CALLS void simnpu_finish() {
     free_chunks(scratch.newest);
     scratch = {};
