@@ -140,7 +140,7 @@ def _compile(llvm: Path, compiler: str, version: str, target: Path, say: Progres
         libraries.run_logged([cmake, "--build", work, "--parallel", str(libraries.JOBS)], log, say)
         staging = Path(tempfile.mkdtemp(dir=target.parent, prefix="publish-"))
         try:
-            for part in ("bin", "lib"):
+            for part in ("bin", "lib", "libexec"):
                 shutil.copytree(Path(work) / part, staging / part)
             # triton-ascend asks it whether it knows the device.
             (staging / "bin/bisheng").symlink_to("bishengir-compile")

@@ -456,7 +456,8 @@ def main(arguments: Sequence[str]) -> int:
     if call is None or not root:
         os.execv(real, [real, *arguments])
     try:
-        return Compiler(real, Cache(Path(root) / "launchers")).serve(call, arguments)
+        # Links followed: the keys hold the place.
+        return Compiler(real, Cache((Path(root) / "launchers").resolve())).serve(call, arguments)
     except (Overdue, ValueError) as error:
         print(f"clang++ (simulated NPU): {call.source} cannot be compiled: {error}", file=sys.stderr)
         return 1

@@ -87,7 +87,19 @@ void register_passes() {
     arith::registerArithPasses();
     bufferization::registerBufferizationPasses();
     memref::registerMemRefPasses();
-    registerConversionPasses();
+    // Those alone that are used below: the others would bring every target that MLIR knows.
+    registerArithToLLVMConversionPass();
+    registerConvertAffineToStandard();
+    registerConvertBufferizationToMemRefPass();
+    registerConvertComplexToStandard();
+    registerConvertControlFlowToLLVMPass();
+    registerConvertFuncToLLVMPass();
+    registerConvertIndexToLLVMPass();
+    registerConvertMathToLLVMPass();
+    registerConvertMathToLibm();
+    registerFinalizeMemRefToLLVMConversionPass();
+    registerReconcileUnrealizedCasts();
+    registerSCFToControlFlow();
     registerLinalgPasses();
     registerTransformsPasses();
 }

@@ -1,43 +1,20 @@
 // The command that triton-ascend starts: bishengir-compile INPUT.mlir OPTIONS… -o OUTPUT writes OUTPUT.o, here a shared object for
 // the host. Under the name bisheng it answers the one question that triton-ascend asks the real one: whether it knows the device.
-#include "kernel.h"
+//
+// Of ten calls nine ask for help, for what is refused or for what was compiled before, so this program starts quickly: LLVM is in
+// compile-kernel, which it starts for the rest.
+#include "kept.h"
+#include "name.h"
 #include "supervise.h"
 
-#include "mlir/Conversion/Passes.h"
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
-#include "mlir/Dialect/Complex/IR/Complex.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/ControlFlow/Transforms/BufferizableOpInterfaceImpl.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Index/IR/IndexDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Tensor/IR/TensorInferTypeOpInterfaceImpl.h"
-#include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
-#include "mlir/Dialect/Tensor/Transforms/SubsetInsertionOpInterfaceImpl.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include <unistd.h>
 
-#include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
-
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <string>
-
-using namespace mlir;
+#include <string_view>
 
 namespace {
 
@@ -52,74 +29,70 @@ The kernel compiler of the simulated NPU: writes OUTPUT.o, a shared object that 
   --pure-simt                            refused: SIMT kernels are not simulated
 
 SIMNPU_COMPILE_TIMEOUT=SECONDS ends a compile that takes longer (default 600; 0: no limit).
+SIMNPU_CACHE=DIRECTORY keeps what was compiled, at most 256 MiB below its kernels/; unset: nothing is kept.
 )";
 
-int refuse(const llvm::Twine& what) {
-    llvm::errs() << "bishengir-compile (simulated NPU): " << what << "\n";
-    return 1;
+// Where it lies beside this program, links followed; empty if that is not known.
+std::string compiler() {
+    char here[4096];
+    const ssize_t size = ::readlink("/proc/self/exe", here, sizeof here);
+    if (size <= 0 || size == sizeof here) return "";
+    const std::string path(here, static_cast<size_t>(size));
+    const size_t program = path.rfind('/');
+    return path.substr(0, path.rfind('/', program - 1)) + "/libexec/compile-kernel";
 }
 
-void load_dialects(MLIRContext& context) {
-    DialectRegistry registry;
-    registry.insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect, cf::ControlFlowDialect,
-                    complex::ComplexDialect, func::FuncDialect, index::IndexDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
-                    math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect>();
-    arith::registerBufferizableOpInterfaceExternalModels(registry);
-    bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(registry);
-    cf::registerBufferizableOpInterfaceExternalModels(registry);
-    linalg::registerBufferizableOpInterfaceExternalModels(registry);
-    scf::registerBufferizableOpInterfaceExternalModels(registry);
-    tensor::registerBufferizableOpInterfaceExternalModels(registry);
-    tensor::registerInferTypeOpInterfaceExternalModels(registry);
-    tensor::registerSubsetOpInterfaceExternalModels(registry);
-    simnpu::register_foreign_dialects(registry);
-    registerBuiltinDialectTranslation(registry);
-    registerLLVMDialectTranslation(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-    // They are refused by name later.
-    context.allowUnregisteredDialects();
+int deliver(const std::string& input, const std::string& binary, const std::string& output) {
+    // It has its name only when it is whole.
+    const std::string image = output + ".image";
+    if (simnpu::write_whole(image, binary) && ::rename(image.c_str(), output.c_str()) == 0) return 0;
+    const std::string why = std::strerror(errno);
+    return simnpu::refuse("kernel " + simnpu::kernel_in(input) + " cannot be compiled: cannot write " + output + ": " + why);
 }
 
 int compile(const std::string& input, const std::string& output) {
-    // A kernel is small, and several are compiled at once.
-    MLIRContext context(MLIRContext::Threading::DISABLED);
-    load_dialects(context);
-    OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(input, &context);
-    if (!module)
-        return refuse("kernel " + simnpu::kernel_in(input) + " cannot be compiled, see above: a custom op that is named there is not simulated");
-    simnpu::Kernel kernel;
-    const bool done = simnpu::describe(*module, kernel) && simnpu::expand_foreign(*module) && simnpu::prepare(*module, kernel) &&
-                      simnpu::expand_library_calls(*module) && simnpu::lower(*module) && simnpu::emit(*module, kernel, output);
-    return done ? 0 : refuse("kernel " + (kernel.name.empty() ? input : kernel.name) + " cannot be compiled, see above");
+    const simnpu::Deadline deadline;
+    if (!deadline.is_known()) return 1;
+    const std::string program = compiler();
+    if (program.empty()) return simnpu::refuse("cannot find out where this program lies: /proc is not there");
+    simnpu::Kept kept(program, input);
+    if (const auto binary = kept.find()) return deliver(input, *binary, output);
+    if (!kept.hold(deadline))
+        return simnpu::refuse("kernel " + simnpu::kernel_in(input) + " cannot be compiled: another process that compiles it, or one beside it, was " +
+                              deadline.overdue());
+    // Made while this one waited.
+    if (const auto binary = kept.find()) return deliver(input, *binary, output);
+    const int code = simnpu::supervised(input, {program, input, output}, deadline);
+    if (code != 0) return code;
+    const auto binary = simnpu::content_of(output);
+    if (!binary) return simnpu::refuse("cannot read " + output + ": " + std::strerror(errno));
+    kept.store(*binary);
+    return 0;
 }
 
 } // namespace
 
 int main(int count, char** values) {
-    if (llvm::sys::path::stem(values[0]) == "bisheng") {
-        if (count == 2 && std::strcmp(values[1], "-print-targets") == 0) {
-            llvm::outs() << "hiipu64\n";
-            return 0;
-        }
-        return refuse("as bisheng it only answers -print-targets");
+    const std::string_view name = values[0];
+    if (name.substr(name.rfind('/') + 1) == "bisheng") {
+        if (count == 2 && std::strcmp(values[1], "-print-targets") == 0) return std::puts("hiipu64") < 0;
+        return simnpu::refuse("as bisheng it only answers -print-targets");
     }
     std::string input, output;
     for (int i = 1; i < count; ++i) {
-        const llvm::StringRef word = values[i];
-        if (word == "--help") {
-            llvm::outs() << kHelp;
-            return 0;
-        }
+        const std::string word = values[i];
+        if (word == "--help") return std::fputs(kHelp, stdout) < 0;
         if (word == "-o" && i + 1 < count)
             output = values[++i];
         else if (word == "--pure-simt" || word == "--enable-triton-ir-compile")
-            return refuse("SIMT kernels (" + word + ") are not simulated");
+            return simnpu::refuse("SIMT kernels (" + word + ") are not simulated");
         else if (!word.starts_with("-") && input.empty())
             input = word;
         else if (!word.starts_with("--"))
-            return refuse("cannot understand \"" + word + "\"; see --help");
+            return simnpu::refuse("cannot understand \"" + word + "\"; see --help");
     }
-    if (input.empty() || output.empty()) return refuse("give an input and -o OUTPUT; see --help");
-    return simnpu::supervised(input, [&] { return compile(input, output + ".o"); });
+    if (input.empty() || output.empty()) return simnpu::refuse("give an input and -o OUTPUT; see --help");
+    // A file that grows too large is an error with a name, here and in what this starts.
+    std::signal(SIGXFSZ, SIG_IGN);
+    return compile(input, output + ".o");
 }

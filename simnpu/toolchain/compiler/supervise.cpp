@@ -1,7 +1,8 @@
 #include "supervise.h"
 
+#include "name.h"
+
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,8 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <fstream>
 
 namespace simnpu {
 
@@ -19,29 +18,13 @@ namespace {
 
 constexpr const char* kVariable = "SIMNPU_COMPILE_TIMEOUT";
 constexpr long kDefaultSeconds = 600;
+constexpr long kUnknown = -1;
 
-int refuse(const std::string& what) {
-    std::fprintf(stderr, "bishengir-compile (simulated NPU): %s\n", what.c_str());
-    return 1;
-}
-
-// -1 when the variable's value cannot be understood.
 long seconds_allowed() {
     const char* text = std::getenv(kVariable);
     if (!text || !*text) return kDefaultSeconds;
-    if (std::strspn(text, "0123456789") != std::strlen(text) || std::strlen(text) > 9) return -1;
+    if (std::strspn(text, "0123456789") != std::strlen(text) || std::strlen(text) > 9) return kUnknown;
     return std::atol(text);
-}
-
-// The child has a group of its own, which the linker that it starts belongs to.
-int child(const sigset_t& mask, const std::function<int()>& work, pid_t parent) {
-    ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) return 1;
-    ::sigprocmask(SIG_SETMASK, &mask, nullptr);
-    // A file that grows too large is an error with a name.
-    ::signal(SIGXFSZ, SIG_IGN);
-    return work();
 }
 
 timespec now() {
@@ -50,39 +33,56 @@ timespec now() {
     return time;
 }
 
-} // namespace
-
-std::string kernel_in(const std::string& input) {
-    struct stat status{};
-    if (::stat(input.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return input;
-    std::ifstream file(input);
-    for (std::string line; std::getline(file, line);) {
-        const std::string before = "func.func @";
-        const size_t at = line.find(before);
-        if (at == std::string::npos) continue;
-        const size_t begin = at + before.size();
-        return line.substr(begin, line.find('(', begin) - begin);
-    }
-    return input;
+// The child has a group of its own, which the linker that it starts belongs to.
+[[noreturn]] void child(const sigset_t& mask, const std::vector<std::string>& command, pid_t parent) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+    std::vector<char*> words;
+    for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    ::execv(words[0], words.data());
+    refuse(command[0] + " cannot be started: " + std::strerror(errno) + ". Remedy: remove its directory, it is built again");
+    ::_exit(1);
 }
 
-int supervised(const std::string& input, const std::function<int()>& work) {
-    const long seconds = seconds_allowed();
-    if (seconds < 0)
-        return refuse(std::string(kVariable) + "=" + std::getenv(kVariable) + " cannot be understood: give seconds, or 0 for no limit");
+} // namespace
+
+int refuse(const std::string& what) {
+    std::fprintf(stderr, "bishengir-compile (simulated NPU): %s\n", what.c_str());
+    return 1;
+}
+
+Deadline::Deadline() : seconds_(seconds_allowed()), start_(now()) {}
+
+bool Deadline::is_known() const {
+    if (seconds_ != kUnknown) return true;
+    refuse(std::string(kVariable) + "=" + std::getenv(kVariable) + " cannot be understood: give seconds, or 0 for no limit");
+    return false;
+}
+
+timespec Deadline::rest() const {
+    if (seconds_ == 0) return {3600, 0};
+    const timespec time = now();
+    timespec rest{start_.tv_sec + seconds_ - time.tv_sec, start_.tv_nsec - time.tv_nsec};
+    if (rest.tv_nsec < 0) rest = {rest.tv_sec - 1, rest.tv_nsec + 1'000'000'000};
+    return rest;
+}
+
+std::string Deadline::overdue() const {
+    return "not done after " + std::to_string(seconds_) + " s. Remedy: set " + kVariable + " to more seconds, or to 0 for no limit";
+}
+
+int supervised(const std::string& input, const std::vector<std::string>& command, const Deadline& deadline) {
     sigset_t ends, mask;
     sigemptyset(&ends);
     sigaddset(&ends, SIGCHLD);
     ::sigprocmask(SIG_BLOCK, &ends, &mask);
     const pid_t parent = ::getpid();
-    const timespec start = now();
     const pid_t pid = ::fork();
     if (pid < 0) return refuse(std::string("cannot start a process: ") + std::strerror(errno));
-    if (pid == 0) {
-        const int code = child(mask, work, parent);
-        std::fflush(nullptr);
-        ::_exit(code);
-    }
+    if (pid == 0) child(mask, command, parent);
     for (;;) {
         int status = 0;
         if (::waitpid(pid, &status, WNOHANG) == pid) {
@@ -94,16 +94,12 @@ int supervised(const std::string& input, const std::function<int()>& work) {
                           (signal == SIGKILL ? "Somebody killed it, or the machine ran out of memory. Remedy: try again"
                                              : "Remedy: this is a fault of the simulator, please report it with the kernel"));
         }
-        const timespec time = now();
-        timespec rest{start.tv_sec + seconds - time.tv_sec, start.tv_nsec - time.tv_nsec};
-        if (rest.tv_nsec < 0) rest = {rest.tv_sec - 1, rest.tv_nsec + 1'000'000'000};
-        if (seconds == 0) rest = {3600, 0};
+        const timespec rest = deadline.rest();
         if (rest.tv_sec < 0) {
             ::kill(-pid, SIGKILL);
             ::kill(pid, SIGKILL); // which may not have its group yet
             ::waitpid(pid, &status, 0);
-            return refuse("kernel " + kernel_in(input) + " cannot be compiled: not done after " + std::to_string(seconds) +
-                          " s. Remedy: set " + kVariable + " to more seconds, or to 0 for no limit");
+            return refuse("kernel " + kernel_in(input) + " cannot be compiled: " + deadline.overdue());
         }
         ::sigtimedwait(&ends, nullptr, &rest);
     }
