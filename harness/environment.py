@@ -54,17 +54,25 @@ PRIVATE = {
 }
 WORK = "work"
 PREFIX = "conformance-"
+LONGEST_PLACE = 40
+"""Characters of the directory that scratch directories lie in. A socket's path has at most 107: multiprocessing's adds
+30 to TMPDIR, a scratch directory's name and `tmp` 25."""
 LOCK = "lock"
 EVIDENCE = "imported-torch-npu"
 CONTROL_PATH = Path(__file__).with_name("control")
 """Holds a torch_npu that cannot be imported."""
 
 
+def place() -> Path:
+    """Where scratch directories are made: in TMPDIR, or in /tmp where that is too long for a case's sockets."""
+    chosen = tempfile.gettempdir()
+    return Path(chosen if len(os.fsencode(chosen)) <= LONGEST_PLACE else "/tmp")
+
+
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
     """A directory with the PRIVATE ones and WORK in it, removed at the end, read-only leftovers included."""
-    # A short path: sockets that a case makes below TMPDIR have 107 characters.
-    root = Path(tempfile.mkdtemp(prefix=PREFIX))
+    root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place()))
     lock = (root / LOCK).open("wb")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)  # as long as this process lives: what is not locked, nobody uses
@@ -78,7 +86,7 @@ def scratch() -> Iterator[Path]:
 
 def sweep() -> None:
     """Remove the directories of runs that were killed before they could do so themselves."""
-    for root in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for root in place().glob(f"{PREFIX}*"):
         # Somebody else's directory, or one that another process is removing right now.
         with contextlib.suppress(OSError), (root / LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

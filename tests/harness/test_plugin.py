@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -363,14 +363,23 @@ time.sleep(3600)
 """
 
 
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A directory with a name so short that scratch directories are made in it."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        yield Path(directory)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["serial", "xdist"])
 def test_an_interruption_ends_the_case_and_what_it_started(
-    suite: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch, workers: list[str], number: signal.Signals
+    suite: Callable[..., Suite],
+    monkeypatch: pytest.MonkeyPatch,
+    temporary: Path,
+    workers: list[str],
+    number: signal.Signals,
 ) -> None:
     honest = suite()
-    temporary = honest.path / "tmp"
-    temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     fifo = honest.path / "running"
     os.mkfifo(fifo)
@@ -396,11 +405,9 @@ def test_an_interruption_ends_the_case_and_what_it_started(
 
 
 def test_a_killed_run_takes_the_case_along_and_the_next_one_tidies_up(
-    suite: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch
+    suite: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
     honest = suite()
-    temporary = honest.path / "tmp"
-    temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr(tempfile, "tempdir", None)
     fifo = honest.path / "running"

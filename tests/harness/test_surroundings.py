@@ -6,8 +6,10 @@ import dataclasses
 import importlib
 import json
 import os
+import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,20 @@ def test_threads_are_the_users_choice(
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     made = environment.make(point("import/lazy.py"), installed, faux_device(), tmp_path)
     assert made["OMP_NUM_THREADS"] == "4"
+
+
+def test_sockets_fit_below_scratch_however_long_the_users_directory_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    far = tmp_path / ("far" * 30)
+    far.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(far))
+    with environment.scratch() as root:
+        # What multiprocessing makes below TMPDIR.
+        sample = root / environment.PRIVATE["TMPDIR"] / "pymp-12345678" / "listener-12345678"
+        sample.parent.mkdir()
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(sample))
 
 
 def test_scratch_goes_even_if_made_read_only() -> None:
