@@ -121,7 +121,7 @@ def build(progress: Progress | None = None) -> Path:
 def _compile(llvm: Path, compiler: str, version: str, target: Path, say: Progress) -> None:
     log = target.parent / "build.log"
     log.write_text(f"kernel toolchain, LLVM {llvm}, {version}\n")
-    say(f"building the kernel toolchain on {llvm} (about half a minute, once; log: {log})")
+    say(f"building the kernel toolchain on {llvm} (about a minute, once; log: {log})")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as work:
         ninja = libraries.find_ninja()
         cmake = libraries.find_cmake()
