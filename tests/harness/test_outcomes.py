@@ -11,7 +11,7 @@ import psutil
 import pytest
 from fakes import CASES, Judge
 
-from harness import header, process
+from harness import environment, header, process
 
 LAZY = "import/lazy.py"
 
@@ -250,10 +250,12 @@ def test_a_case_sees_nothing_of_the_shell(judge: Judge, monkeypatch: pytest.Monk
 
 
 def test_no_directory_is_left(judge: Judge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[Path] = []
     place = tmp_path / "temporary"
     place.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(place))
+    monkeypatch.setattr(environment, "place", lambda: seen.append(place) or place)
     judge("honest", LAZY)
+    assert seen
     assert list(place.iterdir()) == []
 
 
