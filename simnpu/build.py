@@ -205,10 +205,9 @@ def run_logged(command: list[str], log: Path, progress: Progress) -> None:
     if code != 0:
         shown = "\n".join(tail)
         raise BuildError(
-            f"building the simulator failed: `{command[0]}` ended with {code}. The whole log is {log}. Its end:\n"
-            f"{shown}\n"
-            "Remedy: check that the compiler supports C++20 (g++ 11 or newer) and that the disk is not full; then run "
-            "`python -m simnpu build` again."
+            f"the build failed: `{command[0]}` ended with {code}. The whole log is {log}. Its end:\n{shown}\n"
+            "Remedy: what these lines ask for; where they name nothing, check that the compiler supports C++20 (g++ 11 "
+            "or newer) and that the disk is not full; then run `python -m simnpu build` again."
         )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 import threading
 import time
@@ -183,12 +184,28 @@ class HandSession(Session):
         if not self.owner or self._ended:
             return
         print(f"{self.checks} checks, {self.failures} failed", flush=True)
+        if (library := _missing_library()) is not None:
+            print(
+                f"{library} is not in reach: without a device runtime there is no NPU. On the simulated one: python -m "
+                f"simnpu run -- python {' '.join(sys.argv)}. On a real one: source CANN's set_env.sh first.",
+                file=sys.stderr,
+            )
         if self.unjoined and not self.failures:
             print(f"never joined: {', '.join(thread.name for thread in self.unjoined)}", file=sys.stderr)
         if self.failures or self.unjoined or not self.checks:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(1)
+
+
+def _missing_library() -> str | None:
+    """The shared library for want of which the program has ended, if it has."""
+    error: BaseException | None = getattr(sys, "last_value", None)
+    while error is not None:
+        if found := re.search(r"(lib\w+\.so[.\d]*): cannot open shared object file", str(error)):
+            return found[1]
+        error = error.__cause__ or error.__context__
+    return None
 
 
 _session: Session | None = None

@@ -62,5 +62,5 @@ def status(directory: str | None = None) -> dict[str, object]:
     found: dict[str, object] = {"enabled": os.path.exists(file), "file": file, "python": sys.executable}  # noqa: PTH110
     bootstrap = sys.modules.get("torch_npu_lazy.bootstrap")
     if bootstrap is None:
-        return {**found, "port": None, "refusal": "switched off by TORCH_NPU_LAZY=0"}
+        return {**found, "port": None, "refusal": f"switched off by TORCH_NPU_LAZY={os.environ.get('TORCH_NPU_LAZY')}"}
     return {**found, **bootstrap.state()}

@@ -201,3 +201,18 @@ def test_results_survive_a_hard_end(run: Run) -> None:
     result = run("probe.check(True, 'it holds')\nprobe.note('step', 1)\nimport os\nos._exit(5)")
     assert (result["outcome"], result["exit_code"], result["checks"]) == ("exit", 5, 1)
     assert json.dumps(result["notes"]) == '{"step": 1}'
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_case_by_hand_without_a_device_runtime_is_told_how_to_get_one(write: Write, wrapped: bool) -> None:
+    missing = "ImportError('libhccl.so: cannot open shared object file: No such file or directory')"
+    raised = f"raise RuntimeError('Failed to load the backend') from {missing}" if wrapped else f"raise {missing}"
+    path = write(f"probe.param('order')\n{raised}")
+    ended = by_hand(path, "order=b")
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == (
+        "libhccl.so is not in reach: without a device runtime there is no NPU. On the simulated one: python -m simnpu "
+        f"run -- python {path} order=b. On a real one: source CANN's set_env.sh first."
+    )
+    other = by_hand(write("probe.param('order')\nraise ImportError('no module')"), "order=b")
+    assert "simnpu" not in other.stderr

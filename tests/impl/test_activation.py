@@ -160,7 +160,11 @@ def test_an_environment_that_cannot_be_changed_is_named_with_a_remedy(tmp_path: 
 
 @pytest.mark.parametrize(
     ("lazy", "release"),
-    [(None, "torch_npu 2.13.0 with torch 2.13.0"), ("0", "switched off by TORCH_NPU_LAZY=0")],
+    [
+        (None, "torch_npu 2.13.0 with torch 2.13.0"),
+        ("0", "switched off by TORCH_NPU_LAZY=0"),
+        ("False", "switched off by TORCH_NPU_LAZY=False"),
+    ],
 )
 def test_the_command_line_tells_the_status(run: Run, lazy: str | None, release: str) -> None:
     ended = run("-m", "torch_npu_lazy", "status", lazy=lazy)

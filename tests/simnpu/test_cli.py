@@ -231,7 +231,7 @@ def test_an_edit_makes_a_new_build_beside_the_old_one(small_source: Path):
 
 def test_a_failed_build_shows_the_compiler_message_and_publishes_nothing(small_source: Path):
     (small_source / "small.cpp").write_text("int small( { broken }\n")
-    with pytest.raises(build.BuildError, match=r"building the simulator failed.*build\.log") as caught:
+    with pytest.raises(build.BuildError, match=r"the build failed.*build\.log") as caught:
         build.build(lambda _: None)
     assert "error:" in str(caught.value)
     assert "Remedy" in str(caught.value)
