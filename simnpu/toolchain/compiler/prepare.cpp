@@ -185,6 +185,35 @@ void read_where_asked(memref::LoadOp load, DominanceInfo& dominance) {
     load.erase();
 }
 
+// The same of a load of adjacent places: the adapter copies the block, then drops what the mask leaves out.
+void copy_where_asked(memref::CopyOp copy, DominanceInfo& dominance) {
+    auto buffer = copy.getTarget().getDefiningOp<memref::AllocOp>();
+    if (!buffer || !buffer.getType().hasStaticShape() || !buffer.getDynamicSizes().empty()) return;
+    bufferization::ToTensorOp loaded;
+    for (Operation* user : buffer->getUsers()) {
+        if (user == copy) continue;
+        if (loaded || !(loaded = dyn_cast<bufferization::ToTensorOp>(user))) return;
+    }
+    if (!loaded || !loaded->hasOneUse()) return;
+    auto select = dyn_cast<arith::SelectOp>(*loaded->user_begin());
+    if (!select || select.getTrueValue() != loaded.getResult() || !isa<ShapedType>(select.getCondition().getType())) return;
+    if (!dominance.properlyDominates(select.getCondition(), copy)) return;
+    OpBuilder builder(copy);
+    const Location loc = copy.getLoc();
+    const auto index = [&](int64_t number) -> Value { return builder.create<arith::ConstantIndexOp>(loc, number); };
+    const SmallVector<Value> begins(buffer.getType().getRank(), index(0)), steps(buffer.getType().getRank(), index(1));
+    SmallVector<Value> ends;
+    for (const int64_t extent : buffer.getType().getShape()) ends.push_back(index(extent));
+    scf::buildLoopNest(builder, loc, begins, ends, steps, [&](OpBuilder& inner, Location, ValueRange at) {
+        const Value asked = inner.create<tensor::ExtractOp>(loc, select.getCondition(), at);
+        inner.create<scf::IfOp>(loc, asked, [&](OpBuilder& b, Location) {
+            b.create<memref::StoreOp>(loc, b.create<memref::LoadOp>(loc, copy.getSource(), at), buffer, at);
+            b.create<scf::YieldOp>(loc);
+        });
+    });
+    copy.erase();
+}
+
 } // namespace
 
 bool describe(ModuleOp module, Kernel& kernel) {
@@ -232,6 +261,9 @@ bool prepare(ModuleOp module, Kernel& kernel) {
     SmallVector<memref::LoadOp> loads;
     module.walk([&](memref::LoadOp load) { loads.push_back(load); });
     for (auto load : loads) read_where_asked(load, dominance);
+    SmallVector<memref::CopyOp> copies;
+    module.walk([&](memref::CopyOp copy) { copies.push_back(copy); });
+    for (auto copy : copies) copy_where_asked(copy, dominance);
     make_total_all<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
                    arith::CeilDivUIOp>(module);
     return good;

@@ -82,6 +82,25 @@ def indirect_load_and_store():
 
 
 @single
+def adjacent_places_that_a_mask_leaves_out_may_lie_before_the_allocation():
+    # A pooling's window as NPU Inductor writes it: few elements a block, the mask known for each of them only.
+    x, o = normal(9, 9), garbage(zeros(9, 9))
+    k = kernel(
+        "x, o",
+        """
+        p = tl.program_id(0) * 2 + tl.arange(0, 2)
+        row, column = p // 9, p % 9
+        inside = (row - 1 >= 0) & (row - 1 < 9) & (column - 1 >= 0) & (column - 1 < 9)
+        tl.store(o + p, tl.load(x + (-10 + p), inside & (p < 81), other=0.5), p < 81)
+        """,
+    )
+    run(k, x, o, grid=(41,))
+    expected = torch.full((9, 9), 0.5)
+    expected[1:, 1:] = x[:-1, :-1]
+    compare(o, expected)
+
+
+@single
 def places_that_a_mask_leaves_out_may_lie_anywhere():
     # Before the allocation, and far from all memory.
     x, o = normal(7, 7), garbage(zeros(7, 7))
