@@ -188,16 +188,15 @@ void read_where_asked(memref::LoadOp load, DominanceInfo& dominance) {
 // The same of a load of adjacent places: the adapter copies the block, then drops what the mask leaves out.
 void copy_where_asked(memref::CopyOp copy, DominanceInfo& dominance) {
     auto buffer = copy.getTarget().getDefiningOp<memref::AllocOp>();
-    if (!buffer || !buffer.getType().hasStaticShape() || !buffer.getDynamicSizes().empty()) return;
+    if (!buffer || !buffer.getType().hasStaticShape()) return;
     bufferization::ToTensorOp loaded;
     for (Operation* user : buffer->getUsers()) {
         if (user == copy) continue;
         if (loaded || !(loaded = dyn_cast<bufferization::ToTensorOp>(user))) return;
     }
-    if (!loaded || !loaded->hasOneUse()) return;
-    auto select = dyn_cast<arith::SelectOp>(*loaded->user_begin());
-    if (!select || select.getTrueValue() != loaded.getResult() || !isa<ShapedType>(select.getCondition().getType())) return;
-    if (!dominance.properlyDominates(select.getCondition(), copy)) return;
+    Operation* loop = nullptr;
+    auto select = loaded ? masked_by(loaded.getResult(), loop) : nullptr;
+    if (!select || loop || !dominance.properlyDominates(select.getCondition(), copy)) return;
     OpBuilder builder(copy);
     const Location loc = copy.getLoc();
     const auto index = [&](int64_t number) -> Value { return builder.create<arith::ConstantIndexOp>(loc, number); };

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from language_cases import Case, compare
 from language_device import run
@@ -11,23 +13,17 @@ CASES: list[Case] = []
 single = registering(CASES)
 
 
+def copies(*statements: str, options: dict[str, Any] | None = None) -> None:
+    """A kernel that copies 16 numbers, with these statements between the load of `a` and its store."""
+    x, o = normal(16), zeros(16)
+    lines = ["i = tl.arange(0, 16)", "a = tl.load(x + i)", *statements, "tl.store(o + i, a)"]
+    run(kernel("x, o", "\n".join(lines)), x, o, options=options)
+    compare(o, x)
+
+
 @single
 def device_print_is_dropped():
-    x, o = normal(16), zeros(16)
-    run(
-        kernel(
-            "x, o",
-            """
-        i = tl.arange(0, 16)
-        a = tl.load(x + i)
-        tl.device_print('a', a)
-        tl.store(o + i, a)
-        """,
-        ),
-        x,
-        o,
-    )
-    compare(o, x)
+    copies("tl.device_print('a', a)")
 
 
 @single
@@ -47,21 +43,7 @@ def hints_change_nothing():
 
 @single
 def multibuffer_hint():
-    x, o = normal(16), zeros(16)
-    run(
-        kernel(
-            "x, o",
-            """
-        i = tl.arange(0, 16)
-        a = tl.load(x + i)
-        tl.multibuffer(a, 2)
-        tl.store(o + i, a)
-        """,
-        ),
-        x,
-        o,
-    )
-    compare(o, x)
+    copies("tl.multibuffer(a, 2)")
 
 
 @single
@@ -84,22 +66,7 @@ def parallel_loop():
 
 @single
 def device_assert_passes():
-    x, o = normal(16), zeros(16)
-    run(
-        kernel(
-            "x, o",
-            """
-        i = tl.arange(0, 16)
-        a = tl.load(x + i)
-        tl.device_assert(a == a, 'not a number')
-        tl.store(o + i, a)
-        """,
-        ),
-        x,
-        o,
-        options={"debug": False},
-    )
-    compare(o, x)
+    copies("tl.device_assert(a == a, 'not a number')", options={"debug": False})
 
 
 @single
@@ -145,41 +112,12 @@ def dot_scaled():
 
 @single
 def sync_between_cube_and_vector():
-    x, o = normal(16), zeros(16)
-    run(
-        kernel(
-            "x, o",
-            """
-        i = tl.arange(0, 16)
-        a = tl.load(x + i)
-        tl.sync_block_set('cube', 'vector', 5)
-        tl.sync_block_wait('cube', 'vector', 5)
-        tl.store(o + i, a)
-        """,
-        ),
-        x,
-        o,
-    )
-    compare(o, x)
+    copies("tl.sync_block_set('cube', 'vector', 5)", "tl.sync_block_wait('cube', 'vector', 5)")
 
 
 @single
 def sync_of_all_blocks():
-    x, o = normal(16), zeros(16)
-    run(
-        kernel(
-            "x, o",
-            """
-        i = tl.arange(0, 16)
-        a = tl.load(x + i)
-        tl.sync_block_all('all', 1)
-        tl.store(o + i, a)
-        """,
-        ),
-        x,
-        o,
-    )
-    compare(o, x)
+    copies("tl.sync_block_all('all', 1)")
 
 
 @single
