@@ -36,11 +36,27 @@ class Autocast(torch.nn.Module):
             return torch.mm(x, x.t())
 
 
+class Asks(torch.nn.Module):
+    """Streams, and questions about the device, whose answers are constants of the program."""
+
+    def forward(self, x):
+        stream = torch.npu.Stream()
+        stream.wait_stream(torch.npu.current_stream())
+        with torch.npu.stream(stream):
+            x = x * 2
+        torch.npu.current_stream().wait_stream(stream)
+        if torch.npu.is_available() and torch.npu.get_device_properties(0).total_memory > 0:
+            return x + 1
+        return x - 1
+
+
 x = (torch.arange(12.0).reshape(4, 3) / 8).npu()
 rows = torch.export.Dim("rows")
 programs = {
     "plain": torch.export.export(Plain().npu(), (x,), strict=True),
     "autocast": torch.export.export(Autocast(), (x,), strict=True),
+    # Not strict: torch numbers the streams of a strict program in a table that the fresh process has not got.
+    "asks": torch.export.export(Asks(), (x,), strict=False),
     "not_strict": torch.export.export(Autocast(), (x,), strict=False),
     "any_rows": torch.export.export(Plain().npu(), (x,), dynamic_shapes={"x": {0: rows}}, strict=True),
 }

@@ -25,12 +25,14 @@ import torch
 
 if probe.param("function") == "bound_before":
     from torch.onnx import export
+
+    dynamo_export = getattr(torch.onnx, "dynamo_export", None)
     import torch_npu
 else:
     import torch_npu
     import torch.onnx
 
-    export = torch.onnx.export
+    export, dynamo_export = torch.onnx.export, getattr(torch.onnx, "dynamo_export", None)
 
 import onnxruntime
 from torch_npu.utils import _dynamo as npu_dynamo
@@ -74,8 +76,8 @@ with torch.no_grad():
         probe.close(
             run("program.onnx", x), on_cpu(x), "an exported program: onnxruntime's result", rtol=1e-5, atol=1e-6
         )
-    if hasattr(torch.onnx, "dynamo_export"):
-        torch.onnx.dynamo_export(on_npu, x.npu()).save("old.onnx")
+    if dynamo_export is not None:  # before torch 2.9
+        dynamo_export(on_npu, x.npu()).save("old.onnx")
         probe.close(run("old.onnx", x), on_cpu(x), "dynamo_export: onnxruntime's result", rtol=1e-5, atol=1e-6)
 probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
 probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
