@@ -1,7 +1,7 @@
-"""Backend npu hands each graph to the graph engine once, with what the caller asked for, and gives the engine's results.
+"""Backend npu hands each graph to the graph engine once, with the caller's options, and gives the engine's results.
 
-The engine, torchair, needs libraries that few machines have, so a recorder that runs the graph stands in its place: what
-is judged is torch_npu's part. NPU Inductor stays out, and what the engine refuses reaches the user.
+The engine, torchair, needs libraries that few machines have, so a recorder that runs the graph stands in its place:
+what is judged is torch_npu's part. NPU Inductor stays out, and what the engine refuses reaches the user.
 """
 
 # /// script

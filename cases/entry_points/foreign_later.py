@@ -1,4 +1,4 @@
-"""A callable that another package registers as "npu" after torch_npu is refused like any second one, and the NPU's stays.
+"""A callable that another package registers as "npu" after torch_npu is refused as any second one, the NPU's stays.
 
 torch refuses a second registration of a name by "duplicate name". torch_npu must not be the exception whose name can be
 taken away, whether Dynamo was loaded by then or not: backend="npu" would mean whatever was imported last.

@@ -1,7 +1,8 @@
-"""In a compiled function an NPU tensor's type() and the NPU's tensor classes mean what they do outside, without a break.
+"""In a compiled function an NPU tensor's type() and the NPU's tensor classes mean what they mean outside.
 
 Older code asks `x.type() == "torch.npu.FloatTensor"`, converts by `x.type(torch.npu.HalfTensor)`, and makes tensors by
-`torch.npu.LongTensor(...)`. A type that is answered otherwise in the graph takes the other branch in silence. double is left out: not every device has it.
+`torch.npu.LongTensor(...)`. A type that is answered otherwise in the graph takes the other branch in silence.
+double is left out: not every device has it.
 """
 
 # /// script
