@@ -6,19 +6,24 @@ Kept apart from __main__ so that tests can call them.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
+import io
 import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import simnpu
 from simnpu import build as building
 from simnpu.doctor import examine
-from simnpu.settings import SETTINGS, SettingError, check_faults_exist
+from simnpu.settings import SETTINGS, SettingError, check_faults_exist, check_log_opens
 from simnpu.toolchain.surroundings import ACTIVATED, prepare
 
 # What a shell answers for a program it cannot find or cannot start.
@@ -84,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         """,
     )
     _steering(run)
+    _log(run)
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="-- CMD…", help="the program and its arguments")
 
     command(
@@ -113,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         """,
     )
     _steering(env)
+    _log(env)
     env.add_argument(
         "--format", choices=("shell", "json"), default="shell", help="shell: export lines; json: one object"
     )
@@ -134,22 +141,34 @@ def _parser() -> argparse.ArgumentParser:
 def _steering(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--devices", type=int, metavar="N", help="number of devices (SIMNPU_DEVICES)")
     parser.add_argument("--memory", metavar="SIZE", help="memory per device, such as 512M (SIMNPU_MEMORY)")
-    parser.add_argument("--log", metavar="PATH", help='a line per CANN call into this file, or "stderr" (SIMNPU_LOG)')
     parser.add_argument("--fault", metavar="RULES", help="CALL:N:error[=CODE] or CALL:N:delay=MS (SIMNPU_FAULT)")
     parser.add_argument("--visible", metavar="LIST", help="devices the program sees (ASCEND_RT_VISIBLE_DEVICES)")
 
 
-def _environment(arguments: argparse.Namespace) -> dict[str, str]:
+def _log(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--log", metavar="PATH", help='a line per CANN call into this file, or "stderr" (SIMNPU_LOG)')
+
+
+def _environment(arguments: argparse.Namespace, log: str | None) -> dict[str, str]:
     environment = simnpu.environ(
         devices=arguments.devices,
         memory=arguments.memory,
-        log=arguments.log,
+        log=log,
         fault=arguments.fault,
         visible=arguments.visible,
     )
+    check_log_opens(environment)
     if libraries := building.library_dir():
         check_faults_exist(environment, libraries)
     return environment
+
+
+class _NotStarted(Exception):
+    """A program that cannot be started; `code` is what a shell answers then."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def _program(arguments: argparse.Namespace) -> list[str]:
@@ -159,20 +178,36 @@ def _program(arguments: argparse.Namespace) -> list[str]:
     return program
 
 
+def _find(program: str, environment: Mapping[str, str]) -> str:
+    """The file to start for what stands first on the command line; raises _NotStarted."""
+    if found := shutil.which(program, path=environment.get("PATH")):
+        return found
+    if os.sep not in program or not Path(program).exists():
+        raise _NotStarted(f"{program}: no such program. Remedy: give its path, or check PATH", NOT_FOUND)
+    if Path(program).is_dir():
+        raise _NotStarted(f"{program} is a directory. Remedy: name a program in it", NOT_EXECUTABLE)
+    remedy = "start it with its interpreter (python …)" if program.endswith(".py") else f"chmod +x {program}"
+    raise _NotStarted(f"{program} is not executable. Remedy: {remedy}", NOT_EXECUTABLE)
+
+
+def _unstartable(path: str, error: OSError) -> _NotStarted:
+    remedy = ". Remedy: start it with its interpreter (python …)" if error.errno == errno.ENOEXEC else ""
+    return _NotStarted(f"cannot start {path}: {error.strerror}{remedy}", NOT_EXECUTABLE)
+
+
 def _run(arguments: argparse.Namespace) -> int:
     program = _program(arguments)
-    environment = _environment(arguments)
-    path = shutil.which(program[0], path=environment.get("PATH"))
-    if path is None:
-        print(f"simnpu: {program[0]}: no such program. Remedy: give its path, or check PATH", file=sys.stderr)
-        return NOT_FOUND
-    sys.stdout.flush()
+    environment = _environment(arguments, arguments.log)
+    path = _find(program[0], environment)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    # Python ignores it, and the program would inherit that: `yes | head` in a script would end in an error.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         # In place of this process, so that signals and the exit code are the program's own.
         os.execve(path, program, environment)
     except OSError as error:
-        print(f"simnpu: cannot start {path}: {error.strerror}", file=sys.stderr)
-    return NOT_EXECUTABLE
+        raise _unstartable(path, error) from None
 
 
 def _build(_: argparse.Namespace) -> int:
@@ -193,7 +228,7 @@ def _doctor(_: argparse.Namespace) -> int:
 
 
 def _env(arguments: argparse.Namespace) -> int:
-    environment = _environment(arguments)
+    environment = _environment(arguments, arguments.log)
     names = [name for name in (*CHANGED, "ASCEND_RT_VISIBLE_DEVICES") if name in environment]
     # Of the many variables that a shell has anyway, those that are different now.
     wanted = {
@@ -209,16 +244,18 @@ def _env(arguments: argparse.Namespace) -> int:
 
 def _calls(arguments: argparse.Namespace) -> int:
     import tempfile
-    from pathlib import Path
 
     from simnpu.calls import parse_record
 
     program = _program(arguments)
     with tempfile.TemporaryDirectory(prefix="simnpu-calls-") as directory:
         log = Path(directory) / "calls.log"
-        arguments.log = str(log)
-        environment = _environment(arguments)
-        code = subprocess.run(program, env=environment, check=False).returncode
+        environment = _environment(arguments, str(log))
+        path = _find(program[0], environment)
+        try:
+            code = subprocess.run(program, executable=path, env=environment, check=False).returncode
+        except OSError as error:
+            raise _unstartable(path, error) from None
         lines = log.read_text().splitlines() if log.exists() else []
     made: dict[str, int] = {}
     failed: dict[str, int] = {}
@@ -241,14 +278,36 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 }
 
 
+@contextlib.contextmanager
+def _output_for_anybody() -> Iterator[None]:
+    """While it lasts, a character that the terminal's encoding lacks is printed as an escape, and a reader who has seen
+    enough (`| head`) ends the command without a word, with what a shell answers for SIGPIPE."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still in the buffer goes nowhere: the interpreter would complain of the pipe once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(128 + signal.SIGPIPE) from None
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code (2: asked for wrongly, 1: the simulator cannot be built)."""
-    arguments = _parser().parse_args(argv)
-    try:
-        return COMMANDS[arguments.command](arguments)
-    except SettingError as error:
-        print(f"simnpu: {error}", file=sys.stderr)
-        return USAGE
-    except building.BuildError as error:
-        print(f"simnpu: {error}", file=sys.stderr)
-        return 1
+    with _output_for_anybody():
+        arguments = _parser().parse_args(argv)
+        try:
+            return COMMANDS[arguments.command](arguments)
+        except SettingError as error:
+            print(f"simnpu: {error}", file=sys.stderr)
+            return USAGE
+        except _NotStarted as error:
+            print(f"simnpu: {error}", file=sys.stderr)
+            return error.code
+        except building.BuildError as error:
+            print(f"simnpu: {error}", file=sys.stderr)
+            return 1

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from simnpu import build as building
-from simnpu.settings import SettingError, check_settings
+from simnpu.settings import SettingError, check_log_opens, check_settings
 from simnpu.toolchain import build as toolchain
 from simnpu.toolchain import surroundings
 
@@ -51,6 +51,7 @@ def _headers() -> str:
 def _settings() -> Finding:
     try:
         check_settings(os.environ)
+        check_log_opens(os.environ)
     except SettingError as error:
         return Finding("variables", False, str(error), "correct or unset the variable")
     return Finding("variables", True, "SIMNPU_* as understood")

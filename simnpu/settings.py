@@ -6,6 +6,7 @@ The native library checks them again at its first call; here the message comes e
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,6 +80,20 @@ def check_settings(environment: Mapping[str, str]) -> None:
         value = environment.get(setting.name, "")
         if value and not re.fullmatch(setting.pattern, value):
             raise SettingError(f"{setting.name}={value} cannot be understood: {setting.remedy}")
+
+
+def check_log_opens(environment: Mapping[str, str]) -> None:
+    """Raises SettingError if no call could be written where SIMNPU_LOG says. Makes no file."""
+    log = environment.get("SIMNPU_LOG", "")
+    if log in ("", "stderr", "memory"):
+        return
+    path, remedy = Path(log), 'Remedy: give a path in a writable directory, "stderr" or "memory"'
+    if path.is_dir():
+        raise SettingError(f"SIMNPU_LOG={log} is a directory. {remedy}")
+    if not path.parent.is_dir():
+        raise SettingError(f"SIMNPU_LOG={log}: there is no directory {path.parent}. {remedy}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise SettingError(f"SIMNPU_LOG={log} cannot be written. {remedy}")
 
 
 def check_faults_exist(environment: Mapping[str, str], libraries: Path) -> None:

@@ -65,6 +65,9 @@ def test_run_makes_the_libraries_load(libraries: Path):
         (["run", "--memory", "lots", "--", "true"], "SIMNPU_MEMORY=lots cannot be understood"),
         (["run", "--fault", "aclrtMalloc:error", "--", "true"], "SIMNPU_FAULT=aclrtMalloc:error cannot be understood"),
         (["run", "--fault", "aclrtMaloc:1:error", "--", "true"], "no call aclrtMaloc"),
+        (["run", "--log", "/nowhere/calls.log", "--", "true"], "there is no directory /nowhere"),
+        (["run", "--log", "/", "--", "true"], "SIMNPU_LOG=/ is a directory"),
+        (["calls", "--log", "calls.log", "--", "true"], "unrecognized arguments: --log"),
         (["env", "--devices", "x"], "invalid int value"),
         (["dance"], "invalid choice"),
     ],
@@ -86,10 +89,82 @@ def test_variables_of_others_are_left_alone():
     assert command("run", "--", "true", SIMNPU_TEST_CHILD="1").returncode == 0
 
 
-def test_run_says_so_when_there_is_no_such_program():
-    done = command("run", "--", "no-such-program-here")
-    assert done.returncode == 127
-    assert "no such program" in done.stderr
+@pytest.mark.parametrize("how", ["run", "calls"])
+@pytest.mark.parametrize(
+    ("program", "code", "said"),
+    [
+        ("no-such-program-here", 127, "no such program"),
+        ("./nowhere/program", 127, "no such program"),
+        ("./", 126, "is a directory"),
+        ("./plain.py", 126, "plain.py is not executable. Remedy: start it with its interpreter"),
+        ("./plain.sh", 126, "plain.sh is not executable. Remedy: chmod +x"),
+        ("./headless", 126, "Exec format error. Remedy: start it with its interpreter"),
+    ],
+)
+def test_a_program_that_cannot_be_started_is_named_with_a_remedy(
+    how: str, program: str, code: int, said: str, tmp_path: Path
+):
+    for name in ("plain.py", "plain.sh", "headless"):
+        (tmp_path / name).write_text("print(1)\n")
+    (tmp_path / "headless").chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "simnpu", how, "--", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_program_gets_the_signals_as_they_are_without_the_simulator():
+    # Python ignores SIGPIPE; `yes`, inheriting that, would complain of the pipe.
+    done = command("run", "--", "sh", "-c", "yes | head -n 1")
+    assert (done.stdout, done.stderr) == ("y\n", "")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["doctor"], ["env"], ["calls", "--", "true"], ["run"]])
+@pytest.mark.parametrize("buffered", ["", "1"])
+def test_a_reader_that_has_left_is_no_traceback(arguments: list[str], buffered: str):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "simnpu", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONUNBUFFERED": buffered},
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    if arguments == ["run"]:  # says nothing on stdout
+        assert done.returncode == 2
+    else:
+        assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_run_needs_no_standard_output():
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m simnpu run -- true >&-"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_terminal_without_unicode_gets_escapes():
+    done = command("run", "--help", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "-- CMD\\u2026" in done.stdout
 
 
 def test_env_prints_what_a_shell_takes():
