@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import catalogue, devices, environment, header, subjects
+from . import catalogue, devices, environment, header, output, subjects
 from .explain import explain
 from .runner import Runner
 
@@ -36,6 +36,12 @@ and what to do.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    with output.for_anybody():
+        options = _parser().parse_args(arguments)
+        return _run(options) if options.command == "run" else _rules(options)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m harness",
         description=ABOUT,
@@ -69,9 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rules.add_argument(
         "--cases", type=Path, default=Path("cases"), metavar="DIR", help="directory of the cases (cases)"
     )
-
-    options = parser.parse_args(arguments)
-    return _run(options) if options.command == "run" else _rules(options)
+    return parser
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -464,7 +464,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(run.problem)
     elif run.written:
         terminalreporter.section("conformance")
-        terminalreporter.write(report.table(report.load(run.written.json)))
+        terminalreporter.write(report.table(report.load(run.written.json), color=terminalreporter.hasmarkup))
         terminalreporter.write_line(f"report: {run.runner.relative(run.written.html)}, report.json beside it")
 
 

@@ -292,7 +292,7 @@ def _output_for_anybody() -> Iterator[None]:
                 sys.stdout.flush()
     except BrokenPipeError:
         # What is still in the buffer goes nowhere: the interpreter would complain of the pipe once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise SystemExit(128 + signal.SIGPIPE) from None
 
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from harness import output
 from harness.report.files import load, write_page
 from harness.report.schema import InvalidReport
 from harness.report.terminal import table
@@ -28,7 +29,11 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("report", type=Path, help="report.json of a run")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write report.html into this directory")
-    options = parser.parse_args(argv)
+    with output.for_anybody():
+        return _show(parser.parse_args(argv))
+
+
+def _show(options: argparse.Namespace) -> int:
     try:
         report = load(options.report)
         sys.stdout.write(table(report))
@@ -41,6 +46,8 @@ def main(argv: list[str] | None = None) -> int:
             f"{error}\nA report is written by `pytest cases`; see harness/report/report.schema.json for its form.\n"
         )
         return 2
+    except BrokenPipeError:
+        raise
     except OSError as error:
         sys.stderr.write(f"{error.filename or options.report}: {error.strerror or error}\n")
         return 2

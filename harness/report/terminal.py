@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -35,11 +36,12 @@ STYLES = {
 def table(report: dict[str, Any], *, color: bool | None = None, width: int | None = None) -> str:
     """The report as text that ends in a newline.
 
-    color, width: by default colours and the real width on a terminal, no escape sequence and 100 columns elsewhere.
+    color, width: by default colours (unless NO_COLOR is set) and the real width on a terminal, no escape sequence and
+    100 columns elsewhere.
     Only commands to be copied may be longer than a line: they are never broken.
     """
     terminal = sys.stdout.isatty()
-    color = terminal if color is None else color
+    color = terminal and not os.environ.get("NO_COLOR") if color is None else color
     console = Console(
         file=StringIO(),
         width=width or (None if terminal else LOG_WIDTH),

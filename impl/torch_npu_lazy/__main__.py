@@ -92,8 +92,8 @@ def _status(options: argparse.Namespace) -> int:
         print(json.dumps(found))
         return 0
     enabled = f"enabled by {found['file']}" if found["enabled"] else "not enabled; a program must import torch_npu_lazy"
-    print(f"environment  {found['python']}: {enabled}")
-    print(f"release      {found['refusal'] or found['port']}")
+    # In one piece: a reader may leave after the first line.
+    print(f"environment  {found['python']}: {enabled}\nrelease      {found['refusal'] or found['port']}")
     return 0
 
 

@@ -145,6 +145,14 @@ def test_a_prefix_selects_whole_segments(suite: Callable[..., Suite], prefixes: 
     assert len([line for line in result.outlines if "::" in line]) == count
 
 
+@pytest.mark.parametrize("color", ["yes", "no"])
+def test_the_table_has_colours_where_pytest_has(suite: Callable[..., Suite], color: str) -> None:
+    result = suite().run("cases", "--rule=import/lazy", f"--color={color}")
+    _, found, table = result.stdout.str().partition("conformance ==")
+    assert found
+    assert ("\x1b" in table.partition("report:")[0]) == (color == "yes")
+
+
 def test_an_unknown_prefix_is_refused_with_near_ones(suite: Callable[..., Suite]) -> None:
     result = suite().run("cases", "--rule", "import/lasy", "--rule", "imp")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -235,3 +235,19 @@ def test_search_paths_of_the_child_stay_behind_the_simulators(monkeypatch: pytes
     made = devices.find("sim").environ({"PATH": "/usr/bin", "HOME": "/home"})
     assert made == {"PATH": "/sim/bin:/usr/bin", "LD_LIBRARY_PATH": "/sim/lib", "HOME": "/home", "PYTHONPATH": ""}
     assert devices.find("sim").environ({"PYTHONPATH": "/a"})["PYTHONPATH"] == "/a"
+
+
+@pytest.mark.parametrize("arguments", [["rules"], ["rules", "--json"]])
+def test_a_reader_that_has_left_is_no_traceback(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *arguments, "--cases", str(CASES)],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -137,3 +138,13 @@ def test_command_runs_as_a_module(tmp_path: Path) -> None:
     path.write_text("{}")
     command = [sys.executable, "-m", "harness.report", str(path)]
     assert subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 2
+
+
+def test_command_ends_silently_when_its_reader_has_left(tmp_path: Path) -> None:
+    written = write(sample.results(), sample.meta(), tmp_path)
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "harness.report", str(written.json)]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -38,6 +38,14 @@ def test_without_a_terminal_the_default_is_a_log(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == ""
 
 
+def test_colours_can_be_declined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b" in text(width=100)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert text(width=100) == text(color=False, width=100)
+
+
 def test_colours_only_dress_the_same_text() -> None:
     from harness.report.text import plain
 

@@ -1,0 +1,31 @@
+"""What the command lines print, for whoever reads it.
+
+Kept apart because the judge and the report both have one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import sys
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def for_anybody() -> Iterator[None]:
+    """While it lasts, a character that the terminal's encoding lacks is printed as an escape, and a reader who has seen
+    enough (`| head`) ends the command without a word, with what a shell answers for SIGPIPE."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still in the buffer goes nowhere: the interpreter would complain of the pipe once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise SystemExit(128 + signal.SIGPIPE) from None
