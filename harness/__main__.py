@@ -37,8 +37,20 @@ and what to do.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     with output.for_anybody():
-        options = _parser().parse_args(arguments)
+        options = _parsed(arguments)
         return _run(options) if options.command == "run" else _rules(options)
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    options, left = parser.parse_known_args(arguments)
+    if options.command == "run":
+        # argparse takes the parameters for complete at the first option behind the case.
+        options.point += [word for word in left if "=" in word and not word.startswith("-")]
+        left = [word for word in left if word not in options.point]
+    if left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    return options
 
 
 def _parser() -> argparse.ArgumentParser:

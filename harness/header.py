@@ -141,12 +141,23 @@ def spell(value: Any) -> str:
 
 
 def read(path: Path) -> Case:
-    """Read one case file's header. Raises HeaderError."""
-    source = path.read_text(encoding="utf-8")
+    """Read one case file's header. Raises HeaderError, and FileNotFoundError."""
+    try:
+        source = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise HeaderError(path, 1, f"cannot be read: {error.strerror}; a case is a Python file") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise HeaderError(path, line, f"not UTF-8: byte {error.object[error.start]:#04x}; save it as UTF-8") from None
     try:
         tree = ast.parse(source, filename=str(path))
     except SyntaxError as error:
         raise HeaderError(path, error.lineno or 1, f"not valid Python: {error.msg}") from None
+    except ValueError:
+        line = source.count("\n", 0, source.index("\0")) + 1
+        raise HeaderError(path, line, "not valid Python: a null byte") from None
 
     docstring = ast.get_docstring(tree)
     if not docstring:
@@ -276,6 +287,8 @@ def read_all(paths: Iterable[Path]) -> tuple[list[Case], list[HeaderError]]:
             cases.append(read(path))
         except HeaderError as error:  # noqa: PERF203 - all bad headers are told at once
             errors.append(error)
+        except FileNotFoundError:
+            errors.append(HeaderError(path, 1, "a link to a file that is not there; remove it"))
     owner: dict[str, Case] = {}
     kept: list[Case] = []
     for case in cases:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import header
+from harness.__main__ import main
 
 GOOD = '''
     """The rule in one sentence.
@@ -101,6 +102,42 @@ def test_a_wrong_header_is_refused(tmp_path: Path, old: str, new: str, line: int
         header.read(path)
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"{path}:{line}: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        (b'"""It holds."""\n\n# Gr\xf6\xdfe\n', 3, "not UTF-8: byte 0xf6; save it as UTF-8"),
+        (b'"""It holds."""\n\0\n', 0, "null byte"),  # older Pythons name the line
+        (None, 1, "cannot be read: Is a directory"),
+    ],
+)
+def test_what_is_no_python_file_is_refused(
+    tmp_path: Path, content: bytes | None, line: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = write(tmp_path, GOOD)
+    path = good.with_name("other.py")
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(header.HeaderError) as caught:
+        header.read(path)
+    assert f"{path}:{line}"[: None if line else -1] in str(caught.value)
+    assert message in str(caught.value)
+    assert main(["run", str(path)]) == 2
+    assert message in capsys.readouterr().err
+    cases, errors = header.read_all([good, path])
+    assert (len(cases), [message in str(error) for error in errors]) == (1, [True])
+
+
+def test_a_link_to_nowhere_is_told_beside_the_other_errors(tmp_path: Path) -> None:
+    good = write(tmp_path, GOOD)
+    link = good.with_name("moved.py")
+    link.symlink_to("nowhere.py")
+    cases, (error,) = header.read_all([good, link])
+    assert len(cases) == 1
+    assert f"{link}:1" in str(error)
 
 
 def test_one_rule_is_one_file(tmp_path: Path) -> None:

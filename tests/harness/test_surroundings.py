@@ -189,11 +189,16 @@ def test_the_commands_explain_themselves(tmp_path: Path) -> None:
     assert rule["file"].endswith("tests/faux/cases/import/witness.py")
     narrow = harness("rules", "--cases", str(CASES), COLUMNS="60").stdout.splitlines()
     assert max(len(line) for line in narrow if line.startswith(" ")) <= 60
+    for words in (["--device", "nonesuch", "how=well"], ["how=well", "--device", "nonesuch"]):
+        anywhere = harness("run", str(CASES / "behaviour/ends.py"), *words)
+        assert (anywhere.returncode, "nonesuch" in anywhere.stderr) == (2, True)
+        assert "unrecognized" not in anywhere.stderr
     unknown = harness("rules", "imports", "--cases", str(CASES))
     assert (unknown.returncode, unknown.stderr[:42]) == (2, "error: no rule starts with 'imports'; near")
     for words, text in (
         (["run", "cases/nonesuch.py"], "error: there is no file cases/nonesuch.py"),
         (["run", str(CASES / "behaviour/ends.py")], "say which how: how=well how=fails"),
+        (["run", str(CASES / "behaviour/ends.py"), "--contrl=1", "how=well"], "unrecognized arguments: --contrl=1"),
         (["rules", "--cases", str(tmp_path / "none")], "error: there is no directory"),
     ):
         done = harness(*words)
