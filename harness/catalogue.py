@@ -60,12 +60,17 @@ def listing(points: Iterable[Point]) -> str:
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
     lines = []
     grouped = _by_case(points)
-    for case, count in grouped:
-        facts = [case.rule, case.level, f"{count} point{'s' if count > 1 else ''}"]
+    for case, points_of_it in grouped:
+        facts = [case.rule, case.level, _count(points_of_it, "point")]
         facts += [f"torch_npu {case.releases}"] if str(case.releases) else []
         lines.append("  ".join([*facts, _shown(case.path)]))
         lines += textwrap.wrap(case.title, width=width, initial_indent="    ", subsequent_indent="    ")
-    return "\n".join([*lines, f"{len(grouped)} rules, {sum(count for _, count in grouped)} points"])
+    total = sum(points_of_it for _, points_of_it in grouped)
+    return "\n".join([*lines, f"{_count(len(grouped), 'rule')}, {_count(total, 'point')}"])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def as_json(points: Iterable[Point]) -> str:

@@ -253,9 +253,13 @@ def _calls(arguments: argparse.Namespace) -> int:
         environment = _environment(arguments, str(log))
         path = _find(program[0], environment)
         try:
-            code = subprocess.run(program, executable=path, env=environment, check=False).returncode
+            running = subprocess.Popen(program, executable=path, env=environment)
         except OSError as error:
             raise _unstartable(path, error) from None
+        code = None
+        while code is None:
+            with contextlib.suppress(KeyboardInterrupt):  # the program got it, too: what it does then, counts
+                code = running.wait()
         lines = log.read_text().splitlines() if log.exists() else []
     made: dict[str, int] = {}
     failed: dict[str, int] = {}
@@ -280,8 +284,9 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 @contextlib.contextmanager
 def _output_for_anybody() -> Iterator[None]:
-    """While it lasts, a character that the terminal's encoding lacks is printed as an escape, and a reader who has seen
-    enough (`| head`) ends the command without a word, with what a shell answers for SIGPIPE."""
+    """While it lasts, a character that the terminal's encoding lacks is printed as an escape. A reader who has seen
+    enough (`| head`) ends the command without a word, with what a shell answers for SIGPIPE; Ctrl-C ends it by its
+    signal, with one line."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -294,6 +299,11 @@ def _output_for_anybody() -> Iterator[None]:
         # What is still in the buffer goes nowhere: the interpreter would complain of the pipe once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise SystemExit(128 + signal.SIGPIPE) from None
+    except KeyboardInterrupt:
+        print("simnpu: interrupted", file=sys.stderr)
+        # Ended by the signal, so that a shell's loop around the command ends as well.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

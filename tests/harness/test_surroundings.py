@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -182,6 +183,7 @@ def test_the_commands_explain_themselves(tmp_path: Path) -> None:
     assert "python -m harness run cases/" in harness("--help").stdout
     rules = harness("rules", "import", "--cases", str(CASES))
     assert rules.stdout.endswith("3 rules, 7 points\n")
+    assert harness("rules", "import/lazy", "--cases", str(CASES)).stdout.endswith("\n1 rule, 1 point\n")
     assert (rules.returncode, rules.stderr) == (0, "")
     found = harness("rules", "--area=import", "--match=WITNESS", "--cases", str(CASES), "--json")
     (rule,) = json.loads(found.stdout)
@@ -256,3 +258,15 @@ def test_a_reader_that_has_left_is_no_traceback(arguments: list[str]) -> None:
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_an_interrupted_command_says_so_and_ends_by_the_signal() -> None:
+    code = (
+        "import signal; from harness import __main__ as commands\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "commands.devices.find = lambda *_, **__: signal.raise_signal(signal.SIGINT)\n"
+        "commands.subjects.find = lambda *_: None\n"
+        f"commands.main(['run', {str(CASES / 'behaviour/ends.py')!r}, 'how=well'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "interrupted\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -208,6 +209,34 @@ def test_calls_shows_what_a_program_did():
         ["1", "aclrtSetDevice"],
         ["3", "calls", "in", "all;", "the", "program", "ended", "with", "3"],
     ]
+
+
+def test_calls_leaves_an_interruption_to_the_program():
+    # $PPID is the command; the program, which a terminal would have told as well, goes on to its own end.
+    code = "import signal; from simnpu import cli; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = ["sh", "-c", "trap '' INT; kill -INT $PPID; exit 3"]
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; raise SystemExit(cli.main(['calls', '--', *{program!r}]))"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout == "       0 calls in all; the program ended with 3\n"
+
+
+def test_an_interrupted_command_says_so_and_ends_by_the_signal():
+    code = (
+        "import signal; from simnpu import cli; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "cli.COMMANDS['build'] = lambda _: signal.raise_signal(signal.SIGINT)\n"
+        "cli.main(['build'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "simnpu: interrupted\n")
 
 
 def test_doctor_is_content_here():
