@@ -271,6 +271,12 @@ def _without_torch_npu() -> None:
     """By hand: as the runner starts a control."""
     from ..environment import CONTROL_PATH
 
+    if "torch_npu" in sys.modules:
+        # torch loads it when it is imported, which a case may do before it asks for the probe.
+        sys.exit(
+            "the control has loaded torch_npu already, before `from harness import probe`. "
+            "Set TORCH_DEVICE_BACKEND_AUTOLOAD=0, as the suite does, so that torch does not load it by itself"
+        )
     sys.path.insert(0, str(CONTROL_PATH))
     paths = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(CONTROL_PATH), *([paths] if paths else [])])

@@ -127,6 +127,17 @@ def test_a_control_by_hand(case: header.Case, tmp_path: Path) -> None:
     assert "torch_npu is out of the way: import it only `if not probe.control`" in imports.stderr
 
 
+def test_a_control_by_hand_with_torch_npu_loaded_beforehand_is_refused(case: header.Case, tmp_path: Path) -> None:
+    # As torch itself loads a backend, where nobody told it not to.
+    (tmp_path / "torch.py").write_text("import torch_npu")
+    (tmp_path / "torch_npu.py").write_text("")
+    case.path.write_text(case.path.read_text().replace("import os,", "import torch, os,"))
+    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parent.parent.parent)])
+    done = by_hand(case.path, "--control", "subject=fails", "plain=passes", PYTHONPATH=paths)
+    assert done.returncode == 1
+    assert "Set TORCH_DEVICE_BACKEND_AUTOLOAD=0" in done.stderr
+
+
 KNOWN = """
 [[expect]]
 rule = "added/control/1"
