@@ -64,6 +64,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3, help="processes of each kind (default: %(default)s)")
     rounds = parser.parse_args().rounds
+    if rounds < 1:
+        parser.error("--rounds must be 1 or more")
     columns = "".join(f"{state + ': itself':>15}{'started':>10}" for state in STATES)
     print(f"{'':34}{columns}   CPU seconds, medians")
     for name, variables in WAYS.items():

@@ -393,6 +393,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="programs at a time")
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="keep what each program printed")
     options = parser.parse_args(argv)
+    if options.jobs < 1:
+        parser.error("--jobs must be 1 or more")
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
 

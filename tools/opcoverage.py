@@ -494,7 +494,10 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--table", type=Path, help="where the page goes (default: docs/opcoverage.md, when nothing is filtered)"
     )
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if options.jobs < 1 or options.timeout < 1 or options.samples < 0:
+        parser.error("--jobs and --timeout must be 1 or more, --samples 0 (all) or more")
+    return options
 
 
 def toolchain() -> str:

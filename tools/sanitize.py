@@ -99,6 +99,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"{' or '.join(SANITIZERS)} (default: both)")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each (default 3: races are shy)")
     options = parser.parse_args(argv)
+    if options.repeat < 1:
+        parser.error("--repeat must be 1 or more")
     if unknown := set(options.kinds) - set(SANITIZERS):
         parser.error(f"unknown {', '.join(sorted(unknown))}; give {' or '.join(SANITIZERS)}")
     try:

@@ -303,7 +303,6 @@ def verdict(workers: Iterable[Worker], *, whole: bool) -> list[str]:
 
 def workers_for(options: argparse.Namespace, seed: int) -> list[Worker]:
     """The two processes, which differ in how torch gets its memory and how torch_npu issues operators."""
-    sys.path.insert(0, str(ROOT))
     import simnpu
 
     # Operators run on threads of the simulator, and OpenMP would start a team for each.
@@ -373,7 +372,13 @@ def main(argv: list[str] | None = None) -> int:
 
     again = f"--seed {seed} " + (f"--rounds {options.rounds}" if options.rounds else f"--minutes {options.minutes:g}")
     print(f"to repeat: python tools/soak.py {again}", flush=True)
-    workers = workers_for(options, seed)
+    sys.path.insert(0, str(ROOT))
+    from simnpu.settings import SettingError
+
+    try:
+        workers = workers_for(options, seed)
+    except SettingError as error:
+        parser.error(str(error))
     whole = watch(workers)
     problems = verdict(workers, whole=whole)
     for problem in problems:

@@ -100,12 +100,23 @@ def _status(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     from torch_npu_lazy import explanation
 
+    out = None
+    if options.output:
+        # Before the program, which may take hours.
+        try:
+            out = open(options.output, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        except OSError as error:
+            print(
+                f"torch_npu_lazy: cannot write {options.output}: {error.strerror}; name another file with --output",
+                file=sys.stderr,
+            )
+            return 2
     try:
         return _run(options)
     finally:
         text = json.dumps(explanation.as_data()) + "\n" if options.json else explanation.as_text()
-        if options.output:
-            with open(options.output, "w", encoding="utf-8") as out:  # noqa: PTH123
+        if out is not None:
+            with out:
                 out.write(text)
         else:
             sys.stdout.flush()

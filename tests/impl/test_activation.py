@@ -228,6 +228,13 @@ def test_explain_tells_also_when_the_program_fails(run: Run, tmp_path: Path) -> 
     assert "set_up on import of colorsys" in told.read_text().partition("Still deferred")[0]
 
 
+def test_explain_tells_before_the_program_that_it_cannot_write(run: Run, tmp_path: Path) -> None:
+    ended = run("-m", "torch_npu_lazy", "explain", "--output", str(tmp_path / "none/told"), "-c", "print('ran')")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert f"cannot write {tmp_path}/none/told: No such file or directory; name another file" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
 def test_explain_names_a_missing_file(run: Run) -> None:
     ended = run("-m", "torch_npu_lazy", "explain", "nonesuch.py")
     assert ended.returncode == 2
