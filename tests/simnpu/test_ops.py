@@ -190,6 +190,42 @@ def test_a_legacy_operator_that_is_not_simulated_is_an_error_with_its_name():
 
 
 @on_simulator(torch=True)
+def test_views_are_copied_between_devices():
+    # torch_npu makes such a copy of operators of the legacy path, each for its kind of view.
+    import torch
+
+    from simnpu import calls
+
+    views = {
+        "whole": lambda x: x,
+        "rows": lambda x: x[1:4],
+        "columns": lambda x: x[:, 1:],
+        "every other row": lambda x: x[::2],
+        "every third column from the second": lambda x: x[:, 1::3],
+        "transposed": lambda x: x.t(),
+        "a part, transposed": lambda x: x.t()[::3, 1:],
+        "expanded": lambda x: x[:1].expand(5, 8),
+        "windows": lambda x: x.unfold(1, 3, 2),
+        "permuted": lambda x: x.view(6, 2, 4).permute(2, 0, 1),
+        "empty": lambda x: x[:, :0].t(),
+        "one element": lambda x: x[2, 3],
+    }
+    for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool):
+        cpu = torch.arange(48).view(6, 8).remainder(5).to(dtype)
+        first = cpu.to("npu:0")
+        torch.npu.synchronize()
+        for name, view in views.items():
+            assert torch.equal(view(first).to("npu:1").cpu(), view(cpu)), (name, dtype)
+            if name in ("expanded", "windows"):
+                continue  # more than one element lies at one place
+            there, expected = torch.zeros_like(cpu).to("npu:1"), torch.zeros_like(cpu)
+            view(there).copy_(view(first))
+            view(expected).copy_(view(cpu))
+            assert torch.equal(there.cpu(), expected), (name, dtype)
+    assert calls.counts()["aclopCompileAndExecute"] > 0, "such copies are not of the legacy path any more"
+
+
+@on_simulator(torch=True)
 def test_recurrent_layers_and_their_gradients_agree_with_the_cpu():
     import copy
     import itertools

@@ -80,7 +80,49 @@ void swish_grad(const Legacy& call) {
     out = call.input(0).to(at::kFloat).mul(gate.add(scaled.mul(gate).mul(gate.neg().add(1)))).to(out.dtype());
 }
 
+// What a copy between devices is made of where a side is a view. All but Identity take their sizes from host memory. The
+// view may reach beyond the shape of the tensor that was handed over, as long as it stays in its allocation.
+Tensor view_of(const TensorHandle& memory, const Legacy& call, size_t sizes) {
+    TORCH_CHECK(memory, "the tensor of the view is missing");
+    TensorState view = *memory;
+    const auto &shape = call.numbers_of(sizes), &strides = call.numbers_of(sizes + 1);
+    TORCH_CHECK(shape.size() == strides.size(), "a view has ", shape.size(), " sizes and ", strides.size(), " strides");
+    view.sizes.assign(shape.begin(), shape.end());
+    view.strides.assign(strides.begin(), strides.end());
+    view.offset = call.number(sizes + 2);
+    if (auto why = objection(view); !why.empty()) TORCH_CHECK(false, "a view ", why);
+    return view.view();
+}
+
+void view_copy(const Legacy& call) { view_of(call.outputs.at(0), call, 1).copy_(view_of(call.inputs.at(4), call, 5)); }
+
+void as_strided(const Legacy& call) { call.output(0) = view_of(call.inputs.at(0), call, 1); }
+
+void slice(const Legacy& call) {
+    auto part = call.input(0);
+    const auto &begins = call.numbers_of(1), &sizes = call.numbers_of(2);
+    for (int64_t dim = 0; dim < part.dim(); ++dim) part = part.narrow(dim, begins.at(dim), sizes.at(dim));
+    call.output(0) = part;
+}
+
+void strided_slice(const Legacy& call) {
+    for (const char* mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"})
+        TORCH_CHECK(call.attribute<int64_t>(mask) == 0, mask, " is not simulated");
+    const auto from_start = call.attribute<int64_t>("begin_mask"), to_end = call.attribute<int64_t>("end_mask");
+    auto part = call.input(0);
+    const auto &begins = call.numbers_of(1), &ends = call.numbers_of(2), &strides = call.numbers_of(3);
+    for (int64_t dim = 0; dim < part.dim(); ++dim) {
+        TORCH_CHECK(strides.at(dim) > 0, "a stride of ", strides[dim], " is not simulated");
+        part = part.slice(dim, from_start >> dim & 1 ? 0 : begins.at(dim), to_end >> dim & 1 ? part.size(dim) : ends.at(dim),
+                          strides[dim]);
+    }
+    call.output(0) = part;
+}
+
+void identity(const Legacy& call) { call.output(0) = call.input(0); }
+
 const std::map<std::string_view, void (*)(const Legacy&)> kTable{
+    {"AsStrided", as_strided},
     {"Cast", cast},
     {"CdistGrad", cdist_grad},
     {"DynamicGRUV2", gru},
@@ -89,13 +131,27 @@ const std::map<std::string_view, void (*)(const Legacy&)> kTable{
     {"DynamicRNNGrad", lstm_grad},
     {"DynamicRNNV2", lstm_cell},
     {"DynamicRNNV2Grad", lstm_cell_grad},
+    {"Identity", identity},
     {"LpNormReduceV2", norm_reduce},
     {"LpNormUpdateV2", norm_update},
     {"ScaledMaskedSoftmax", scaled_masked_softmax},
     {"ScaledMaskedSoftmaxGrad", scaled_masked_softmax_grad},
+    {"Slice", slice},
+    {"StridedSlice", strided_slice},
     {"Swish", swish},
     {"SwishGrad", swish_grad},
+    {"ViewCopy", view_copy},
 };
+
+// Whole numbers in host memory, which is the caller's again after the call.
+std::vector<int64_t> host_numbers(const Arguments& arguments, const aclTensorDesc& desc, const aclDataBuffer& buffer) {
+    const bool wide = desc.type == ACL_INT64;
+    if (!buffer.data || (!wide && desc.type != ACL_INT32)) arguments.refuse("is in host memory, which is not simulated for its type");
+    std::vector<int64_t> numbers(buffer.size / (wide ? sizeof(int64_t) : sizeof(int32_t)));
+    for (size_t i = 0; i < numbers.size(); ++i)
+        numbers[i] = wide ? static_cast<const int64_t*>(buffer.data)[i] : static_cast<const int32_t*>(buffer.data)[i];
+    return numbers;
+}
 
 TensorHandle handle(const aclTensorDesc& desc, const aclDataBuffer& buffer) {
     auto state = std::make_shared<TensorState>();
@@ -130,7 +186,11 @@ SIMNPU_EXPORT aclError simnpu_aclop_execute(const char* type, int num_inputs, co
             arguments.next();
             const aclTensor tensor{handle(desc, buffer)};
             if (desc.type == ACL_DT_UNDEFINED || (!buffer.data && tensor.state->numel())) return into.push_back(nullptr); // not given
-            if (desc.placement != ACL_MEMTYPE_DEVICE) arguments.refuse("is in host memory, which is not simulated here");
+            if (desc.placement != ACL_MEMTYPE_DEVICE) {
+                if (&into == &call.outputs) arguments.refuse("is in host memory, which is not simulated here");
+                call.numbers[into.size()] = host_numbers(arguments, desc, buffer);
+                return into.push_back(nullptr);
+            }
             into.push_back(arguments.tensor(&tensor));
         };
         for (int i = 0; i < num_inputs; ++i) take(call.inputs, *input_descs[i], *inputs[i]);

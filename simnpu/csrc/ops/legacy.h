@@ -10,12 +10,22 @@ namespace simnpu {
 // One call: what descriptions and buffers say, as handles that live as long as the task.
 struct Legacy {
     std::vector<TensorHandle> inputs, outputs;
+    std::map<size_t, std::vector<int64_t>> numbers; // inputs that came in host memory: sizes, strides, offsets
     std::map<std::string, aclopAttr::Value> attributes;
 
     bool has_input(size_t i) const { return i < inputs.size() && inputs[i]; }
     Tensor input(size_t i) const {
         TORCH_CHECK(has_input(i), "input ", i, " is missing");
         return inputs[i]->view();
+    }
+    const std::vector<int64_t>& numbers_of(size_t i) const {
+        const auto found = numbers.find(i);
+        TORCH_CHECK(found != numbers.end(), "input ", i, " does not come in host memory");
+        return found->second;
+    }
+    int64_t number(size_t i) const {
+        TORCH_CHECK(numbers_of(i).size() == 1, "input ", i, " is not one number");
+        return numbers_of(i)[0];
     }
     Out output(size_t i) const { return Out(outputs.at(i)); }
     template <class T>
@@ -26,6 +36,9 @@ struct Legacy {
         return std::get<T>(found->second);
     }
 };
+
+// operator.cpp: why a tensor cannot be used, or nothing.
+std::string objection(const TensorState& state);
 
 // rnn.cpp
 void lstm(const Legacy& call);

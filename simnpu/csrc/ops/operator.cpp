@@ -53,7 +53,8 @@ std::string parameter_name(std::string_view signature, int index) {
     return std::string(text.substr(start, end - start));
 }
 
-// Why a tensor cannot be used, or nothing.
+} // namespace
+
 std::string objection(const TensorState& state) {
     if (!scalar_type(state.type)) return std::string("has type ") + type_name(state.type) + ", which is not simulated";
     if (!is_plain(state.format))
@@ -71,6 +72,8 @@ std::string objection(const TensorState& state) {
                         " bytes: that is not within one live allocation of the device");
     return {};
 }
+
+namespace {
 
 aclError run(const char* name, const Body& body) {
     try {
