@@ -5,7 +5,8 @@ Invariants
 - The stand-in becomes the module: the real body is executed in its own namespace. So whatever has been bound from it,
   as a module or as a name, is the real thing afterwards, and sys.modules never changes.
 - Only three things wake it: `Deferral.wake`, explicit access to a name listed as public (with `open`, to any name but
-  special ones), and the import of a submodule.
+  special ones), and the import of a submodule. Setting and deleting are access, too: the body would undo them.
+- While it wakes, another thread that asks for such a name waits as for an import, and finds no module half done.
   Anything else raises AttributeError or answers from what is known without loading: __spec__, __path__, __file__,
   dir(), hasattr of any other name, pickle, copy.
 - Recorded calls are done once each, in the order in which they were made, across all modules of the deferral; a
@@ -47,14 +48,9 @@ class Deferral:
         self._modules: dict[str, Standin] = {}
         self._calls: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = []
         self._steps = Steps(name)
-        self._waking: int | None = None
 
         def wake() -> None:
-            self._waking = get_ident()
-            try:
-                self._replay()
-            finally:
-                self._waking = None
+            self._replay()
 
         wake.__qualname__, wake.__module__ = f"wake {name}", __name__
         self.wake = make(wake, tuple(imports), self._steps)
@@ -107,18 +103,23 @@ class Deferral:
         _details[spec.name] = details
         self._modules[spec.name] = module
         if spec.submodule_search_locations is not None:
-            finder.parents[spec.name] = self.wake
+            finder.parents[spec.name] = self._wake_for_others
             with locks.state():
                 finder.seat()
         events.record("defer", f"{self.name}/body of {spec.name}")
         return module
+
+    def _wake_for_others(self) -> None:
+        """Wake, unless this is the thread that does."""
+        if self.wake._running_thread != get_ident():
+            self.wake()
 
     def called(self, module: str, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a recorded function: kept while the time has not come, else done."""
         with locks.state():
             deferred = self._is_deferred(module, function)
             # A body that is executed by the waking thread calls its neighbours for real as soon as they are.
-            if not self.woken and (deferred or self._waking != get_ident()):
+            if not self.woken and (deferred or self.wake._running_thread != get_ident()):
                 self._calls.append((module, function, args, kwargs))
                 events.record("defer", f"{self.name}/call {len(self._calls)}, {module}.{function}")
                 return None
@@ -153,24 +154,25 @@ class Deferral:
 
     def _become(self, name: str, module: Standin) -> None:
         """Execute the real body in the stand-in. If it fails, the stand-in is one again."""
-        details = _details.pop(name)
+        details = _details[name]
         kept = dict(vars(module))
         for recorded in details.calls:
             vars(module).pop(recorded, None)
-        finder.parents.pop(name, None)
-        module.__class__ = ModuleType  # type: ignore[assignment]
         module.__spec__ = details.spec
         module.__loader__ = details.spec.loader
         try:
             details.spec.loader.exec_module(module)  # type: ignore[union-attr]
         except BaseException:
-            vars(module).clear()
+            # Never empty: other threads look at it.
+            for new in vars(module).keys() - kept.keys():
+                del vars(module)[new]
             vars(module).update(kept)
-            module.__class__ = Standin
-            _details[name] = details
-            if details.spec.submodule_search_locations is not None:
-                finder.parents[name] = self.wake
             raise
+        # Not before: until now other threads wait. A body may have given its module a class of its own.
+        if type(module) is Standin:
+            module.__class__ = ModuleType  # type: ignore[assignment]
+        finder.parents.pop(name, None)
+        del _details[name]
 
 
 class _Details:
@@ -221,25 +223,24 @@ class Standin(ModuleType):
             # `from package import child` asks here first.
             return _by_name(child)
         details = _details.get(vars(self)["__name__"])
-        if details is None or not details.wakes(name):
-            until = f"; it is deferred until {details.deferral.name} wakes" if details is not None else ""
+        if details is not None and not details.wakes(name):
             raise AttributeError(
-                f"module {vars(self)['__name__']!r} has no attribute {name!r}{until}", name=name, obj=self
-            )
-        try:
-            details.deferral.wake()
-        except Exception as error:
-            # A scan with getattr(module, name, default) must survive; who wants to know why finds it as the cause.
-            raise AttributeError(
-                f"module {vars(self)['__name__']!r} has no attribute {name!r} yet: loading it failed with "
-                f"{events.failure(error)}; the next access tries again",
+                f"module {vars(self)['__name__']!r} has no attribute {name!r}; it is deferred until "
+                f"{details.deferral.name} wakes",
                 name=name,
                 obj=self,
-            ) from error
-        if type(self) is Standin or name not in vars(self):
-            # Inside its own waking, in this thread or in a circle with another.
-            return ModuleType.__getattribute__(self, name)
-        return vars(self)[name]
+            )
+        _wake_for(self, name)
+        # Still a stand-in inside its own waking, in this thread or in a circle with another.
+        return ModuleType.__getattribute__(self, name) if type(self) is Standin else getattr(self, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        _wake_for(self, name)
+        ModuleType.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        _wake_for(self, name)
+        ModuleType.__delattr__(self, name)
 
     def __dir__(self) -> list[str]:
         details = _details.get(vars(self)["__name__"])
@@ -250,6 +251,24 @@ class Standin(ModuleType):
 
     def __repr__(self) -> str:
         return f"<module {vars(self)['__name__']!r} (deferred)>"
+
+
+def _wake_for(standin: Standin, name: str) -> None:
+    """Wake it if access to the name does. Raises AttributeError if that fails: a scan with getattr(module, name,
+    default) must survive; who wants to know why finds it as the cause."""
+    home = vars(standin)["__name__"]
+    details = _details.get(home)
+    if details is None or not details.wakes(name) or f"{home}.{name}" in finder.apart:
+        return
+    try:
+        details.deferral._wake_for_others()
+    except Exception as error:
+        raise AttributeError(
+            f"module {home!r} has no attribute {name!r} yet: loading it failed with {events.failure(error)}; the next "
+            "access tries again",
+            name=name,
+            obj=standin,
+        ) from error
 
 
 class Recorded:

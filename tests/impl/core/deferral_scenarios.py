@@ -10,10 +10,11 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from core_support import DEADLINE, Gate, Runner, kinds, modules
-from torch_npu_lazy.core import events
+from core_support import DEADLINE, Gate, Runner, kinds, modules, until
+from torch_npu_lazy.core import events, locks
 from torch_npu_lazy.core.deferral import Deferral
 from torch_npu_lazy.core.trigger import when_imported
 
@@ -298,6 +299,72 @@ def two_threads_wake_it_once() -> None:
     assert second.ident
     assert values == [5]
     assert _log() == ["body pkg", ("setup", (), {})]
+
+
+def no_thread_sees_it_half_awake() -> None:
+    """By attribute, by import of a name, of a submodule, by assignment: each waits for the body to end."""
+    uses: list[Callable[[Any], object]] = [
+        lambda pkg: pkg.Thing.value,
+        lambda _: __import__("pkg", fromlist=["Thing"]).Thing.value,
+        lambda _: __import__("pkg.sub").sub.Thing.value,
+        lambda pkg: setattr(pkg, "Thing", None) or 5,
+    ]
+    for use in uses:
+        for name in ("pkg", "pkg.sub"):
+            sys.modules.pop(name, None)
+        gate, runner = Gate(), Runner()
+        deferral = _defer(pkg={"public": ["Thing"]})
+        sys.gate = gate  # type: ignore[attr-defined]
+        modules(pkg="import sys\nsys.gate.stop_here()\n" + PKG, pkg__sub="from . import Thing\n")
+        pkg: Any = importlib.import_module("pkg")
+        runner.start(deferral.wake)
+        gate.reached()
+        values: list[object] = []
+        second = runner.start(lambda use=use, pkg=pkg, values=values: values.append(use(pkg)))
+        until(lambda second=second: not second.is_alive() or second.ident in locks._waiting)
+        gate.open()
+        runner.join()
+        assert values == [5]
+        assert type(pkg).__name__ == "module"
+        assert (pkg.Thing is None) is (use is uses[-1])
+        sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, _Finder)]
+
+
+def what_is_set_or_deleted_stays_so() -> None:
+    """As it would if the module had been loaded from the start."""
+    _defer(pkg={"open": True}, other={"public": ["patch"]})
+    pkg, other = importlib.import_module("pkg"), importlib.import_module("other")
+    pkg.Thing = "mine"  # type: ignore[attr-defined]
+    assert _log() == ["body pkg", "body other"]
+    del pkg.setup
+    assert pkg.Thing == "mine"
+    assert not hasattr(pkg, "setup")
+    other.patch = "mine"  # type: ignore[attr-defined]
+    assert other.patch == "mine"
+    assert len(_log()) == 2
+
+
+def what_says_nothing_of_the_body_is_set_without_it() -> None:
+    _defer(pkg={"open": True, "apart": ["sub"]}, other={"public": ["patch"]})
+    modules(pkg="import sys\nsys.log.append('body pkg')\nkept = 'body'\n", pkg__sub="value = 1\n")
+    pkg, other = importlib.import_module("pkg"), importlib.import_module("other")
+    pkg.__dict__["__note__"] = pkg.__note__ = 1  # type: ignore[attr-defined]
+    importlib.import_module("pkg.sub")
+    other.unlisted = 2  # type: ignore[attr-defined]
+    assert _log() == []
+    assert (pkg.sub.value, pkg.__note__, other.unlisted) == (1, 1, 2)
+    assert pkg.kept == "body"
+    assert pkg.sub.value == 1
+
+
+def a_class_that_the_body_gives_its_module_stays() -> None:
+    deferral = _defer(pkg={"public": ["Thing"]})
+    modules(pkg=PKG + "class Own(type(sys)):\n    doubled = property(lambda self: 2 * self.Thing.value)\n")
+    with Path(str(importlib.import_module("pkg").__file__)).open("a") as body:
+        body.write("sys.modules[__name__].__class__ = Own\n")
+    deferral.wake()
+    assert sys.modules["pkg"].doubled == 10
+    assert type(sys.modules["pkg"]).__name__ == "Own"
 
 
 def no_call_is_lost_or_doubled_while_it_wakes() -> None:
