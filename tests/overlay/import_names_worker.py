@@ -52,6 +52,19 @@ def missing(wanted: dict[str, list[str]]) -> list[str]:
     return lost
 
 
+def opened(known: dict[str, list[str]]) -> list[str]:
+    """Names of public modules that look public and are new: what can be called and has no underscore, in a module that
+    does not say which names are."""
+    found = []
+    for path, names in known.items():
+        module = _at(path)
+        if path.startswith("_") or "._" in path or hasattr(module, "__all__"):
+            continue
+        new = [key for key in vars(module) if not key.startswith("_") and key not in names]
+        found += [f"{path}.{key}" for key in new if callable(getattr(module, key))]
+    return found
+
+
 def _home(value: object) -> str | None:
     value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
     of_its_own = inspect.isroutine(value) or inspect.isclass(value)
@@ -79,6 +92,7 @@ if LAZY:
     stock = json.load(sys.stdin)
     answer["new"] = len(sys.modules)
     answer["missing"] = missing(stock["names"])
+    answer["opened"] = opened(stock["names"])
     for each in stock["modules"]:
         importlib.import_module(each)
 else:

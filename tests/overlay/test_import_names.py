@@ -59,6 +59,10 @@ def test_every_name_can_be_had_by_attribute_access(both: tuple[dict[str, Any], d
     assert set(lazy["missing"]) <= IMPORTED
 
 
+def test_no_name_looks_public_that_was_none(both: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    assert both[1]["opened"] == []
+
+
 def test_torch_has_the_same_replacements(both: tuple[dict[str, Any], dict[str, Any]]) -> None:
     stock, lazy = both
     assert len(stock["replacements"]) > 40

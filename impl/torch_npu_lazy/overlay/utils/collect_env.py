@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from functools import lru_cache
-from pathlib import Path
+import pathlib
 
 import torch
 import torch_npu.utils.collect_env as this
-from torch_npu_lazy.core.promise import lazily
+from torch_npu_lazy.core import promise
 
 _search = this.get_cann_version
 
@@ -23,9 +23,9 @@ def get_cann_version() -> str:
     return _version_of(home) if home else "not known"
 
 
-@lru_cache
+@functools.lru_cache
 def _version_of(home: str) -> str:
-    root = Path(home).resolve()
+    root = pathlib.Path(home).resolve()
     this.check_directory_path_readable(str(root))
     # The installers put their notes into the directory itself or into those right below.
     for directory in (root, *sorted(each for each in root.iterdir() if each.is_dir() and not each.is_symlink())):
@@ -38,4 +38,4 @@ def _version_of(home: str) -> str:
 
 def _add_collect_env_methods() -> None:
     """Offer torch.version.cann."""
-    lazily(torch.version.__dict__, {"cann": get_cann_version})
+    promise.lazily(torch.version.__dict__, {"cann": get_cann_version})
