@@ -130,12 +130,14 @@ def _run(options: argparse.Namespace) -> int:
     if options.code:
         code, *rest = options.code
         sys.argv = ["-c", *rest]
-        sys.path.insert(0, "")
-        exec(compile(code, "<string>", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})
+        _first_on_path("")
+        # What the program defines is to be found there, by pickle for one.
+        program = sys.modules["__main__"] = type(sys)("__main__")
+        exec(compile(code, "<string>", "exec"), vars(program))
     elif options.module:
         module, *rest = options.module
         sys.argv = [module, *rest]
-        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+        _first_on_path(os.getcwd())  # noqa: PTH109
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     elif options.script:
         script, *rest = options.script
@@ -146,7 +148,7 @@ def _run(options: argparse.Namespace) -> int:
             )
             return 2
         sys.argv = [script, *rest]
-        sys.path.insert(0, os.path.dirname(os.path.abspath(script)))  # noqa: PTH100, PTH120
+        _first_on_path(os.path.dirname(os.path.abspath(script)))  # noqa: PTH100, PTH120
         runpy.run_path(script, run_name="__main__")
     else:
         import torch
@@ -154,6 +156,12 @@ def _run(options: argparse.Namespace) -> int:
 
         print(f"torch {torch.__version__}, torch_npu {torch_npu.__version__} imported", file=sys.stderr)
     return 0
+
+
+def _first_on_path(directory: str) -> None:
+    """In place of the working directory, which `-m` has put there, unless Python was told to put nothing there."""
+    if not getattr(sys.flags, "safe_path", sys.flags.isolated):
+        sys.path[0] = directory
 
 
 if __name__ == "__main__":

@@ -53,14 +53,19 @@ def look() -> None:
     """Choose the table now, without importing anything of torch. For those who ask what is in force."""
     from importlib.util import find_spec
 
-    # The lookup itself chooses.
-    if port is None and refusal is None and find_spec(PACKAGE) is None:
+    if port is not None or refusal is not None:
+        return
+    spec = find_spec(PACKAGE)
+    if spec is None:
         _refuse("torch_npu is not installed here", aloud=False)
+    else:
+        _settle(spec)
 
 
 def _announced(context: Any) -> list[Any]:
     """For importlib.metadata: the backends that the wheel announces in later releases only."""
-    if context.name not in (None, "torch_npu_lazy"):
+    # Nor to who lists certain directories, as pip does: it is in none.
+    if context.name not in (None, "torch_npu_lazy") or "path" in vars(context):
         return []
     look()
     if port is None or not port.backends:
@@ -71,14 +76,22 @@ def _announced(context: Any) -> list[Any]:
 
 
 def _begin(spec: ModuleSpec) -> ModuleSpec:
-    """torch_npu is being looked up: choose the table."""
+    """torch_npu is being looked up, under the one lock that all lookups of a process share. What imports anything is
+    left to its loader: another thread may be importing that very thing, and be waiting to look something up itself."""
+    spec.loader = Amending(spec.loader, spec)  # type: ignore[assignment]
+    return spec
+
+
+def _settle(spec: ModuleSpec) -> None:
+    """Choose the table, once."""
     global port  # noqa: PLW0603
     if port is None and refusal is None:
-        port = _choose(spec)
-        if port is not None:
-            _install(port)
-            _make_known(spec, port.fakes)
-    return _amended(spec)
+        chosen = _choose(spec)
+        if chosen is not None:
+            _install(chosen)
+            _make_known(spec, chosen.fakes)
+            # Last: who finds it goes on and imports. Two threads that find none install the same, which does no harm.
+            port = chosen
 
 
 def _choose(spec: ModuleSpec) -> Port | None:
@@ -99,6 +112,9 @@ def _choose(spec: ModuleSpec) -> Port | None:
 
 
 def _install(chosen: Port) -> None:
+    # For the lookups to come: see `_begin`.
+    from importlib import machinery, util  # noqa: F401
+
     from torch_npu_lazy.core.deferral import Deferral
     from torch_npu_lazy.core.trigger import when_imported
 
@@ -189,6 +205,8 @@ class Amending:
         return getattr(self._real, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        if spec.name == PACKAGE:
+            _settle(spec)
         return self._real.create_module(spec)
 
     def before_body(self, module: ModuleType) -> None:

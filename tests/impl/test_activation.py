@@ -14,6 +14,8 @@ from torch_npu_lazy import environment
 
 IMPL = Path(__file__).parents[2] / "impl"
 
+SAFE_PATH = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no -P")
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -52,8 +54,9 @@ def test_the_table_is_chosen_by_the_packages_own_files(run: Run) -> None:
     assert (state["refusal"], said) == (None, "")
 
 
-def test_nothing_is_chosen_before_torch_npu_is_looked_up(run: Run) -> None:
-    state, _ = _state(run, "import torch_npu_lazy, torch")
+@pytest.mark.parametrize("program", ["import torch", "import importlib.util; importlib.util.find_spec('torch_npu')"])
+def test_nothing_is_chosen_before_torch_npu_is_imported(run: Run, program: str) -> None:
+    state, _ = _state(run, f"import torch_npu_lazy; {program}")
     assert (state["port"], state["refusal"]) == (None, None)
 
 
@@ -105,6 +108,60 @@ def test_a_reload_changes_nothing(run: Run, first: str) -> None:
     state, said = _state(run, program)
     assert state["port"] == "torch_npu 2.13.0 with torch 2.13.0"
     assert (state["refusal"], said) == (None, "")
+
+
+def test_no_lookup_imports_anything(run: Run) -> None:
+    """It holds the lock of all lookups. A thread that is importing what it wants may be waiting for that lock."""
+    state, _ = _state(
+        run,
+        """
+import _imp, sys, torch_npu_lazy
+inside = []
+sys.addaudithook(lambda event, args: event == "import" and _imp.lock_held() and inside.append(args[0]))
+import torch_npu
+assert inside == [], inside
+""",
+    )
+    assert state["port"] == "torch_npu 2.13.0 with torch 2.13.0"
+
+
+def test_no_thread_imports_torch_npu_before_the_table_is_in_force(run: Run) -> None:
+    """Another may be choosing it: to read the metadata of all packages, for instance."""
+    state, said = _state(
+        run,
+        """
+import threading, torch_npu_lazy
+from torch_npu_lazy import bootstrap
+install, begun, go_on = bootstrap._install, threading.Event(), threading.Event()
+def held(chosen):
+    bootstrap._install = install
+    begun.set()
+    assert go_on.wait(20)
+    install(chosen)
+bootstrap._install = held
+other = threading.Thread(target=bootstrap.look)
+other.start()
+assert begun.wait(20)
+import torch_npu
+in_force = set(bootstrap.finder.rewrites)
+go_on.set()
+other.join()
+assert {"torch_npu.npu", "torch_npu.profiler"} <= in_force
+""",
+    )
+    assert state["port"] == "torch_npu 2.13.0 with torch 2.13.0"
+    assert said == ""
+
+
+def test_what_a_wheel_does_not_announce_is_not_said_to_be_in_any_directory(run: Run, place: Path) -> None:
+    for package in ("torch", "torch_npu"):
+        (place / package / "version.py").write_text("__version__ = '2.10.0'\n")
+    ended = run(
+        "-c",
+        "import torch_npu_lazy, sys\nfrom importlib.metadata import distributions, entry_points\n"
+        "print(len(entry_points(group='torch_dynamo_backends')), len(list(distributions(path=sys.path))))",
+    )
+    assert ended.stdout == "3 0\n", ended.stderr
 
 
 def test_the_switch_leaves_everything_alone(run: Run) -> None:
@@ -207,6 +264,20 @@ def test_explain_runs_a_program_as_python_does_and_tells_what_ran(run: Run, plac
     assert one["took"] >= 0
     assert [entry["what"] for entry in told["deferred"]] == ["__main__.set_up on import of quopri"]
     assert told["kept"] == []
+
+
+@pytest.mark.parametrize("form", ["file", "code", "module"])
+@pytest.mark.parametrize("safe", [False, pytest.param(True, marks=SAFE_PATH)])
+def test_explain_gives_a_program_the_path_and_the_main_module_that_python_does(
+    run: Run, place: Path, form: str, safe: bool
+) -> None:
+    program = "import pickle, sys\nclass Own: pass\nprint(type(pickle.loads(pickle.dumps(Own()))) is Own, sys.path)\n"
+    (place / "program.py").write_text(program)
+    start = {"file": [str(place / "program.py")], "code": ["-c", program], "module": ["-m", "program"]}[form]
+    options = ["-P"] if safe else []
+    plain, explained = run(*options, *start), run(*options, "-m", "torch_npu_lazy", "explain", *start)
+    assert plain.stdout.startswith("True")
+    assert explained.stdout == plain.stdout, explained.stderr
 
 
 def test_explain_tells_kept_errors_and_who_caused_them(run: Run, place: Path) -> None:
