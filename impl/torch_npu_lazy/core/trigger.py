@@ -162,13 +162,19 @@ class Finder:
                 LegacyLoader,
             ):
                 continue
-            with locks.state():
+            # A lookup holds the import system's one lock of lookups, which a fork takes while it has the mutex: here
+            # nobody may wait. The next lookup will see the same.
+            if not locks.state().acquire(blocking=False):
+                return
+            try:
                 if name not in self.awaited or name in _executing:
                     continue
                 self.seen(name)
                 events.record("overlooked", f"import of {name}", "a finder in front answers for it")
                 for trigger in self.watched[name]:
                     _fires_at_the_end(module, trigger)  # type: ignore[arg-type]
+            finally:
+                locks.state().release()
 
     def seen(self, name: str) -> None:
         """The module's body runs, or has run. Needs `locks.state()`."""

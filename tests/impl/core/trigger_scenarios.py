@@ -693,3 +693,26 @@ def no_import_fails_while_another_thread_looks_up() -> None:
     runner.start(importer, 1)
     runner.join()
     assert [id(one) for one in sys.meta_path] == before
+
+
+def a_lookup_waits_for_no_fork() -> None:
+    """A forking thread has the mutex and then takes the lock that a lookup holds."""
+    fired: list[Any] = []
+    when_imported("overlooked", fired.append)
+    module = types.ModuleType("overlooked")
+    spec: Any = importlib.machinery.ModuleSpec("overlooked", None)
+    spec._initializing, module.__spec__, sys.modules["overlooked"] = True, spec, module
+    gate, runner = Gate(), Runner()
+
+    def fork() -> None:
+        with locks.state():
+            gate.stop_here()
+
+    runner.start(fork)
+    gate.reached()
+    assert importlib.util.find_spec("colorsys") is not None
+    gate.open()
+    runner.join()
+    importlib.util.find_spec("colorsys")
+    spec._initializing = False
+    assert fired == [module]
