@@ -4,44 +4,33 @@ from __future__ import annotations
 
 from _thread import RLock
 
+import torch_npu.npu._graph_tree_state as this
+
 from torch_npu_lazy.core import locks
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+
+class MarkStepBox:
+    """mark_step_counter: minus the number of steps marked since it was last set, as graph trees set it to 0. Negative
+    values tell steps that the user marks from those that Dynamo counts."""
+
+    mark_step_counter = 0
 
 
-class _Counter(type):
-    """Lets `MarkStepBox.mark_step_counter = 0`, which graph trees do, take part in the lock."""
-
-    _lock: Any = RLock()
-    _marked = 0
-
-    @property
-    def mark_step_counter(cls) -> int:
-        """Minus the number of steps marked since it was last set."""
-        return _Counter._marked
-
-    @mark_step_counter.setter
-    def mark_step_counter(cls, value: int) -> None:
-        with _Counter._lock:
-            _Counter._marked = value
-
-    @staticmethod
-    def after_fork(survivor: int) -> None:
-        """The thread that holds it may not exist here."""
-        del survivor
-        _Counter._lock = RLock()
-
-
-locks.at_fork(_Counter)
-
-
-class MarkStepBox(metaclass=_Counter):
-    """Negative values tell steps that the user marks from those that Dynamo counts."""
+_lock = RLock()
 
 
 def mark_step_begin() -> None:
     """A new iteration of inference or training begins."""
-    with _Counter._lock:
-        _Counter._marked -= 1
+    with _lock:
+        MarkStepBox.mark_step_counter -= 1
+
+
+class _NewLock:
+    """The thread that holds it may not exist in a child."""
+
+    def after_fork(self, survivor: int) -> None:
+        del survivor
+        this._lock = RLock()
+
+
+locks.at_fork(_NewLock())
