@@ -4,19 +4,24 @@
 
 from __future__ import annotations
 
+import _imp
 import importlib
 import inspect
 import json
 import operator
 import os
 import sys
+import typing
 import warnings
 from typing import Any
 
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 warnings.simplefilter("ignore")
 LAZY = sys.argv[1] == "lazy"
+IN_LOOKUPS: list[str] = []
+"""What is imported while a finder looks another module up, which holds a lock of the whole process."""
 if LAZY:
+    sys.addaudithook(lambda event, given: event == "import" and _imp.lock_held() and IN_LOOKUPS.append(given[0]))
     import torch_npu_lazy  # noqa: F401
 import torch_npu  # noqa: E402
 
@@ -87,6 +92,21 @@ def replacements() -> dict[str, str]:
     return found
 
 
+def unreadable(replaced: dict[str, str]) -> list[str]:
+    """The functions whose annotations cannot be evaluated, as programs that look at signatures do."""
+    found = []
+    for path in replaced:
+        module = next(name for name in sorted(sys.modules, reverse=True) if path.startswith(f"{name}."))
+        function = operator.attrgetter(path.removeprefix(f"{module}."))(sys.modules[module])
+        try:
+            typing.get_type_hints(function)
+        except NameError as error:
+            found.append(f"{path}: {error}")
+        except TypeError:  # no function or class
+            continue
+    return found
+
+
 answer: dict[str, Any] = {}
 if LAZY:
     stock = json.load(sys.stdin)
@@ -99,4 +119,6 @@ else:
     answer["names"] = names_by_module()
     answer["modules"] = sorted(name for name in sys.modules if name.startswith(("torch.", "torch_npu.")))
 answer["replacements"] = replacements()
+answer["in_lookups"] = IN_LOOKUPS
+answer["unreadable"] = unreadable(answer["replacements"])
 print(json.dumps(answer))

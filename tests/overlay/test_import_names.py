@@ -63,6 +63,15 @@ def test_no_name_looks_public_that_was_none(both: tuple[dict[str, Any], dict[str
     assert both[1]["opened"] == []
 
 
+def test_annotations_of_replacements_can_be_evaluated(both: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    stock, lazy = both
+    assert {each for each in lazy["unreadable"] if each.partition(":")[0] not in INSTALLED} <= {*stock["unreadable"]}
+
+
+def test_no_lookup_imports_anything(both: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    assert both[1]["in_lookups"] == []
+
+
 def test_torch_has_the_same_replacements(both: tuple[dict[str, Any], dict[str, Any]]) -> None:
     stock, lazy = both
     assert len(stock["replacements"]) > 40

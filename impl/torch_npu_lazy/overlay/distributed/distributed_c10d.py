@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 import torch_npu.distributed.distributed_c10d as this
-from torch.distributed.distributed_c10d import _get_default_group, _rank_not_in_group, get_global_rank
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    import torch
-    from torch.distributed.distributed_c10d import ProcessGroup
+from torch.distributed.distributed_c10d import (
+    ProcessGroup,
+    _get_default_group,
+    _rank_not_in_group,
+    get_global_rank,
+)
 
 _gather_to_rank, _gather_object_to_rank = this._gather, this._gather_object
 

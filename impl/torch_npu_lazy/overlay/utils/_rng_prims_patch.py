@@ -5,18 +5,14 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch._C import DispatchKey
 from torch._prims import rng_prims
 from torch._subclasses.fake_tensor import FakeTensorMode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from torch.types import _dtype
+from torch.types import _dtype
 
 _HOME = "torch_npu.utils._inductor"
 """Where the replacements say that they come from: programs and tests know them by this module."""
