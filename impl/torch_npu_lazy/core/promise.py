@@ -4,8 +4,8 @@ of a name that is needed only later.
 Invariants
 - Only statements of the body itself are concerned. What functions import when they are called is imported as written,
   and nothing outside of the module notices.
-- A promise loads nothing until it is called, or an attribute of it is read that is no special one. While the body
-  runs it has no attributes, and what is assigned to it is done to the real thing later.
+- A promise loads nothing until it is called, or an attribute of it is read that is no special one, or somebody unwraps
+  it. While the body runs it has no attributes, and what is assigned to it is done to the real thing later.
 - Nothing can be an instance of a class whose module is not loaded: isinstance says so without loading it.
 - Once the promised module has been imported, by whomever, the real thing is in the namespace in the promise's place.
 """
@@ -63,10 +63,9 @@ class Promise:
         real = self._known()
         if real is None and attribute in ("__name__", "__qualname__"):
             return self._name or self._module
-        if attribute == "__signature__" and self._assigned is None:
-            from inspect import signature
-
-            return signature(self._resolve())
+        if attribute == "__wrapped__" and self._name and self._assigned is None:
+            # Where inspect and pydoc look for signature and source.
+            return self._resolve()
         if real is None and (special or self._assigned is not None):
             raise AttributeError(
                 f"{self._module}.{self._name} is not loaded yet: no attribute {attribute!r}", name=attribute, obj=self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import pickle
@@ -140,11 +141,28 @@ def only_a_question_about_the_thing_itself_loads_it() -> None:
     modules(heavy__inner=HEAVY)
     promise = Promise("heavy.inner", "Thing")
     assert promise.__name__ == promise.__qualname__ == "Thing"
-    assert [name for name in ("__file__", "__path__", "__wrapped__", "__spec__") if hasattr(promise, name)] == []
+    assert [name for name in ("__file__", "__path__", "__signature__", "__spec__") if hasattr(promise, name)] == []
+    assert not hasattr(Promise("heavy.inner", ""), "__wrapped__")
     assert "heavy.inner.Thing" in repr(promise)
     assert not _loaded()
     assert list(inspect.signature(promise).parameters) == ["size"]
     assert _loaded()
+
+
+def what_inspect_tells_of_it_is_told_of_the_real_thing() -> None:
+    modules(heavy__inner=HEAVY)
+    for name, parameters in (("Thing", ["size"]), ("double", ["x"])):
+        for loaded in (False, True):
+            if not loaded:
+                sys.modules.pop("heavy.inner", None)
+
+            @functools.wraps(Promise("heavy.inner", name))
+            def wrapper(*args: Any) -> Any: ...
+
+            real = inspect.unwrap(wrapper)
+            assert real is getattr(sys.modules["heavy.inner"], name)
+            assert inspect.getsource(wrapper) == inspect.getsource(real)
+            assert list(inspect.signature(wrapper).parameters) == parameters
 
 
 def a_wrong_promise_says_what_is_missing() -> None:
