@@ -97,8 +97,9 @@ class _Run:
                 import_first(name)
             # The import may have run this very function, through a trigger that keeps errors to itself. What failed
             # then failed for this caller: it hears of it, and the next call tries again.
-            if self.failed is not earlier and self.failed is not None and self.failed[0] == get_ident():
-                raise self.failed[1]
+            failed = self.failed  # once: another thread may succeed at any time
+            if failed is not None and failed is not earlier and failed[0] == get_ident():
+                raise failed[1]
         token = object()
         try:
             if not self._claim(token):
@@ -164,14 +165,14 @@ class _Run:
 class Steps:
     """The ledger of named steps. It takes no lock: its steps are run from inside a run_once function.
 
-    completed: the names of the steps that have completed, in that order.
+    completed: the names of the steps that have completed.
     interrupted: steps that a fork cut in two, in the child; they are run again there, so they must be safe to repeat.
     It happens if the fork could not wait (see `locks`), or came from inside the step.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.completed: dict[str, None] = {}
+        self.completed: set[str] = set()
         self.interrupted: list[str] = []
         self._active: dict[str, int] = {}
         locks.at_fork(self)
@@ -186,7 +187,7 @@ class Steps:
         self._active[step] = get_ident()
         try:
             function(*args)
-            self.completed[step] = None
+            self.completed.add(step)
         except BaseException as error:
             events.record("failed", subject, events.failure(error), seconds=monotonic() - begun)
             raise

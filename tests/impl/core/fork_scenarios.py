@@ -46,7 +46,7 @@ class _Setup:
         self.run()
         assert self.run.has_run
         assert self.counts == dict.fromkeys("abc", 1), self.counts
-        assert list(self.steps.completed) == ["a", "b", "c"]
+        assert self.steps.completed == {"a", "b", "c"}
 
 
 def before_and_after() -> None:
