@@ -119,8 +119,8 @@ class Hold:
 class ScopeLock:
     """A re-entrant lock that is free in a forked child unless the forking thread held it. A fork does not wait for it.
 
-    It is entered for every compiled call, so a lock of the interpreter's own does the work where nobody waits; only
-    waiting goes through the table. `owner` may therefore lag behind the lock by an instant: who waits looks again.
+    A lock of the interpreter's own does the work where nobody waits; only waiting goes through the table. `owner` may
+    therefore lag behind the lock by an instant: who waits looks again.
     """
 
     def __init__(self, name: str) -> None:

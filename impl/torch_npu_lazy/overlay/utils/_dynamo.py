@@ -301,7 +301,7 @@ locks.at_fork(_PutBack())
 _scope_lock = locks.ScopeLock("the NPU backend scope")
 
 
-# Both run for each compiled call, and get() and pop() of os.environ take as long as all the rest.
+# get() and pop() of os.environ take as long as all the rest of a scope.
 
 
 def _chosen() -> str | None:
@@ -458,9 +458,9 @@ def _add_config_keys(config: Any) -> None:
     named = "name" in signature(_ConfigEntry).parameters
     for name in missing:
         default, kind = _CONFIG_KEYS[name]
-        config._config[name] = _ConfigEntry(
-            Config(default=default, value_type=kind), **({"name": name} if named else {})
-        )
+        entry = _ConfigEntry(Config(default=default, value_type=kind), **({"name": name} if named else {}))
+        # Not over the value of somebody who has come between.
+        config._config.setdefault(name, entry)
 
 
 def install_npugraph_mark_step_trigger() -> None:
