@@ -6,6 +6,8 @@ from __future__ import annotations
 import torch._dynamo.trace_rules as rules
 import torch_npu.dynamo.trace_rule as this
 
+from torch_npu_lazy import core
+
 _append_rules = this._patch_npu_trace_rules
 
 
@@ -18,3 +20,11 @@ def _patch_npu_trace_rules() -> None:
         table[:] = list({id(each): each for each in table}.values())
         # What another thread has looked up meanwhile is remembered without them.
         rules.clear_lru_cache()
+    _leave_machinery_out()
+
+
+def _leave_machinery_out() -> None:
+    """Have Dynamo run it as it is. It would take apart how a part is loaded, if a compiled program is the first to use
+    that, and warn of what it finds."""
+    if not any(f"{core.__path__[0]}/".startswith(each) for each in rules.SKIP_DIRS):
+        rules.add(core.__name__)
