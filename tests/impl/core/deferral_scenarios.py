@@ -336,7 +336,7 @@ def what_is_set_or_deleted_stays_so() -> None:
     pkg, other = importlib.import_module("pkg"), importlib.import_module("other")
     pkg.Thing = "mine"  # type: ignore[attr-defined]
     assert _log() == ["body pkg", "body other"]
-    del pkg.setup
+    del pkg.setup  # type: ignore[attr-defined]
     assert pkg.Thing == "mine"
     assert not hasattr(pkg, "setup")
     other.patch = "mine"  # type: ignore[attr-defined]
