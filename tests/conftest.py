@@ -1,10 +1,12 @@
 """Which tests run where and when, and a clean environment for all of them: what a shell or a CI system has set for
 torch, torch_npu, Triton, CANN or the simulator changes no test (`CI=true` alone makes Inductor refuse operators). What
-the machine needs (certificates, proxies, compilers) stays."""
+the machine needs (certificates, proxies, compilers) stays. Temporary files go into one directory, which ends with the
+run: killed programs leave theirs behind, and many tests kill."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 
 import pytest
 from xdist.remote import Producer
@@ -17,10 +19,15 @@ READ_BY_THE_TESTED = (
 KEPT = ("SIMNPU_CACHE", "SIMNPU_LLVM")  # where things are, not how they behave
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     for name in list(os.environ):
         if name == "CI" or (name.startswith(READ_BY_THE_TESTED) and name not in KEPT):
             del os.environ[name]
+    if not hasattr(config, "workerinput"):  # xdist's workers inherit it
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # tmp_path: pytest keeps the last three
+        temporary = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)
+        config.add_cleanup(temporary.cleanup)
+        os.environ["TMPDIR"] = tempfile.tempdir = temporary.name
 
 
 # By the start of their names. What takes longest begins first, so that no processor idles in the end.

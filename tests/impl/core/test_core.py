@@ -29,10 +29,10 @@ SCENARIOS = [
 
 @pytest.mark.parametrize("switch", ["0", "1e-6"], ids=["usual", "eager"])
 @pytest.mark.parametrize(("module", "name"), SCENARIOS)
-def test_scenario(module: str, name: str, switch: str) -> None:
+def test_scenario(module: str, name: str, switch: str, tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-S", "-s", "-W", "ignore", str(HERE / "core_support.py"), module, name, switch],
-        env={"PYTHONPATH": os.pathsep.join([str(HERE), str(IMPL)])},
+        env={"PYTHONPATH": os.pathsep.join([str(HERE), str(IMPL)]), "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
