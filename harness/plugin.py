@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import fcntl
 import json
 import os
 import shlex
@@ -211,7 +212,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if runs and controller and config.option.xmlpath is None:
         config.option.xmlpath = str(directory / "junit.xml")
     if runs and controller:
-        _prepare(directory)
+        config.add_cleanup(_prepare(directory).close)
     if runs:
         # As Ctrl-C: the case ends with the run, and leaves no directory behind. CI systems and timeout(1) send it.
         signal.signal(signal.SIGTERM, _interrupt)
@@ -515,16 +516,25 @@ def _missing(config: pytest.Config) -> list[str]:
     return [f"{path}: no such file or directory" for path in _arguments(config) if not path.exists()]
 
 
-def _prepare(directory: Path) -> None:
-    """Finds out before the first case, and not after the last, that the report cannot be written."""
+def _prepare(directory: Path) -> contextlib.ExitStack:
+    """Finds out before the first case, and not after the last, that the report cannot be written, and keeps other runs
+    out of the directory until what is returned is closed."""
+    lock = contextlib.ExitStack()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory) as file:
             file.write(bytes(1 << 16))
+        # On the directory itself: nothing is left behind, and a killed run keeps nobody out.
+        opened = os.open(directory, os.O_RDONLY)
+        lock.callback(os.close, opened)
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
+        lock.close()
+        why = "another run is writing there" if isinstance(error, BlockingIOError) else error.strerror
         raise pytest.UsageError(
-            f"the report cannot be written to {directory}: {error.strerror}. Remedy: name another with --report-dir DIR"
+            f"the report cannot be written to {directory}: {why}. Remedy: name another with --report-dir DIR"
         ) from None
+    return lock
 
 
 def _overlap(path: Path, directory: Path) -> bool:

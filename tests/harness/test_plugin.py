@@ -412,6 +412,25 @@ def test_an_interruption_ends_the_case_and_what_it_started(
     assert list(temporary.glob("conformance-*")) == []
 
 
+def test_two_runs_do_not_write_to_one_directory(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    fifo = honest.path / "running"
+    os.mkfifo(fifo)
+    honest.add("hang.py", f"import time\nopen({str(fifo)!r}, 'w').close()\ntime.sleep(3600)")
+    command = [sys.executable, "-m", "pytest", *honest.options, "cases/added"]
+    running = subprocess.Popen(command, cwd=honest.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    fifo.read_text()
+    refused = honest.run("cases/import/lazy.py")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(
+        ["ERROR: the report cannot be written to *: another run is writing there. Remedy: *--report-dir DIR"]
+    )
+    assert honest.run("cases/import/lazy.py", "--report-dir", "other").ret == pytest.ExitCode.OK
+    running.kill()
+    running.wait()
+    assert honest.run("cases/import/lazy.py").ret == pytest.ExitCode.OK  # a run that is killed keeps nobody out
+
+
 def test_a_killed_run_takes_the_case_along_and_the_next_one_tidies_up(
     suite: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
