@@ -34,8 +34,9 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 10) <= v < (3, 14) else "error: Python 3.10 to 3.13 is needed, $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.11" % v)'
 	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing the project and its tools into $(VENV)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check 'pip>=25.1'
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable . --group dev --group runtime
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check 'pip>=25.1' && \
+	 $(BIN)/python -m pip install -qq --disable-pip-version-check --editable . --group dev --group runtime || \
+	 { echo "error: pip could not install them; its messages stand above. Remedy: see that it reaches a package index (its settings: $(BIN)/python -m pip config list; behind a proxy: HTTPS_PROXY), then run make again" >&2; exit 1; }
 	@touch $@
 
 setup: $(READY) ## make .venv with torch (CPU), torch_npu, triton-ascend and the tools
