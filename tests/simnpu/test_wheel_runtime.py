@@ -37,6 +37,29 @@ def test_tensors_and_events_go_through_queues_to_another_process(segments: str):
     assert shared_memory_files() == before
 
 
+@on_simulator(torch=True)
+def test_clearing_much_memory_gives_it_back_and_clears_nothing_else():
+    import torch
+    import torch_npu  # noqa: F401
+
+    def in_use() -> int:
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("RssShmem:")[1].split()[0]) << 10
+
+    memory = torch.ones(132 * MEBI, dtype=torch.uint8, device="npu")
+    part = memory[1000 : 1000 + 100 * MEBI]
+    assert memory.sum().item() == 132 * MEBI
+    full = in_use()
+    assert full >= 132 * MEBI
+    part.zero_()
+    torch.npu.synchronize()
+    assert in_use() <= full - 99 * MEBI
+    assert memory.sum().item() == 32 * MEBI
+    assert memory[:1000].sum().item() == 1000
+    memory.fill_(1)[::2].zero_()  # not dense: nothing between may be cleared
+    assert memory.sum().item() == 66 * MEBI
+
+
 def check_memory_numbers(expandable: bool) -> None:
     import torch
     import torch_npu  # noqa: F401
