@@ -37,9 +37,6 @@ struct Legacy {
     }
 };
 
-// operator.cpp: why a tensor cannot be used, or nothing.
-std::string objection(const TensorState& state);
-
 // rnn.cpp
 void lstm(const Legacy& call);
 void lstm_grad(const Legacy& call);

@@ -37,6 +37,9 @@ using at::ScalarType;
 using at::Tensor;
 using at::TensorList;
 
+// Why a tensor cannot be used, or nothing.
+std::string objection(const TensorState& state);
+
 // A tensor that an operator writes. Absent (null) outputs swallow what is assigned: callers mask outputs that way.
 class Out {
 public:
