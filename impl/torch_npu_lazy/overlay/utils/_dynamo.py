@@ -423,6 +423,20 @@ def patch_inductor_wrapper() -> None:
     Wrapper.apply_options, Wrapper.__init__, Wrapper.__call__ = new_apply_options, new_init, new_call
     ConfigModule.get_config_copy = new_get_config_copy
     when_imported("torch._inductor.config", _add_config_keys, again=_add_config_keys)
+    when_imported("torch._inductor.compile_fx", _amend_other_ways_in, again=_amend_other_ways_in)
+
+
+def _amend_other_ways_in(compile_fx: Any) -> None:
+    """Have a compile that does not come through the wrapper (a backend of the user's own, a package made ahead of
+    time) find NPU Inductor, too. All ways meet behind compile_fx, which programs have bound by name."""
+    compile_main = compile_fx._maybe_wrap_and_compile_fx_main
+
+    @functools.wraps(compile_main)
+    def in_scope(*args: Any, **kwargs: Any) -> Any:
+        with _NpuBackendScope(_resolve_npu_backend()):
+            return compile_main(*args, **kwargs)
+
+    compile_fx._maybe_wrap_and_compile_fx_main = in_scope
 
 
 def _refuse_contradictions(options: dict[str, Any]) -> None:
