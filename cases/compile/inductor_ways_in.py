@@ -1,4 +1,4 @@
-"""Where Inductor is called by another way than torch.compile, NPU Inductor is registered all the same, and results agree.
+"""Where Inductor is called by another way than torch.compile, NPU Inductor is registered too, and results agree.
 
 A backend of one's own hands its graph to compile_fx, torch._inductor.compile takes a
 graph that was traced elsewhere, and a package made ahead of time comes from an exported program. Where only
