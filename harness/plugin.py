@@ -159,10 +159,18 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     return int(pytest.ExitCode.USAGE_ERROR if problems else pytest.ExitCode.OK)
 
 
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int, int]:
+    """`-n auto`: one more than xdist would take. Points wait as well, most of all for what hangs."""
+    number = yield
+    named = "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ
+    return number + 1 if _concerns_cases(config) and not named else number
+
+
 @pytest.hookimpl(tryfirst=True)  # before junitxml and xdist read the options that are set here
 def pytest_configure(config: pytest.Config) -> None:
     suite_directory = _cases(config)
-    if not any(_overlap(path, suite_directory) for path in _arguments(config)):
+    if not _concerns_cases(config):
         if config.option.certify:
             raise pytest.UsageError(f"--certify judges the whole suite; name its directory: pytest {suite_directory}")
         return
@@ -510,6 +518,10 @@ def _arguments(config: pytest.Config) -> list[Path]:
     """The paths that pytest was asked to collect."""
     names = [argument.partition("::")[0] for argument in config.args]
     return [Path(os.path.normpath(config.invocation_params.dir / name)).resolve() for name in names]
+
+
+def _concerns_cases(config: pytest.Config) -> bool:
+    return any(_overlap(path, _cases(config)) for path in _arguments(config))
 
 
 def _missing(config: pytest.Config) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 from fakes import Suite
+from xdist.plugin import pytest_xdist_auto_num_workers
 
 from harness import environment, process
 from harness.__main__ import main
@@ -410,6 +411,21 @@ def test_an_interruption_ends_the_case_and_what_it_started(
     assert running.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
     assert not [process for process in family if process.is_running()]
     assert list(temporary.glob("conformance-*")) == []
+
+
+@pytest.mark.parametrize("arguments", [["cases/import/lazy.py"], []], ids=["cases", "others"])
+@pytest.mark.parametrize("named", ["3", None])
+def test_automatic_workers_are_one_more_than_elsewhere(
+    suite: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch, arguments: list[str], named: str | None
+) -> None:
+    honest = suite()
+    honest.pytester.makepyfile("def test(): pass")
+    if named:
+        monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", named)
+    usual = pytest_xdist_auto_num_workers(honest.pytester.parseconfig("-n", "auto"))
+    result = honest.apart("-n", "auto", *(arguments or ["test_automatic_workers_are_one_more_than_elsewhere.py"]))
+    count = usual if named or not arguments else usual + 1
+    result.stdout.fnmatch_lines([f"created: {count}/{count} workers"])
 
 
 def test_two_runs_do_not_write_to_one_directory(suite: Callable[..., Suite]) -> None:
