@@ -252,14 +252,11 @@ def _calls(arguments: argparse.Namespace) -> int:
         log = Path(directory) / "calls.log"
         environment = _environment(arguments, str(log))
         path = _find(program[0], environment)
-        try:
-            running = subprocess.Popen(program, executable=path, env=environment)
-        except OSError as error:
-            raise _unstartable(path, error) from None
-        code = None
-        while code is None:
-            with contextlib.suppress(KeyboardInterrupt):  # the program got it, too: what it does then, counts
-                code = running.wait()
+        with _interruptions_left_to_the_program():
+            try:
+                code = subprocess.run(program, executable=path, env=environment, check=False).returncode
+            except OSError as error:
+                raise _unstartable(path, error) from None
         lines = log.read_text().splitlines() if log.exists() else []
     made: dict[str, int] = {}
     failed: dict[str, int] = {}
@@ -271,6 +268,19 @@ def _calls(arguments: argparse.Namespace) -> int:
         print(f"{made[name]:8} {name}" + (f"  ({failed[name]} failed)" if failed[name] else ""))
     print(f"{sum(made.values()):8} calls in all; the program ended with {code}")
     return code if code >= 0 else 128 - code
+
+
+@contextlib.contextmanager
+def _interruptions_left_to_the_program() -> Iterator[None]:
+    """While it lasts, Ctrl-C does here what the program makes of it: a terminal tells both."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        # Not SIG_IGN, which the program would inherit.
+        signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
