@@ -7,7 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import catalogue, devices, environment, header, output, subjects
+from simnpu import output
+
+from . import catalogue, devices, environment, header, subjects
 from .explain import explain
 from .runner import Runner
 

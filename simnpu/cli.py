@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
-import io
 import json
 import os
 import shlex
@@ -22,6 +21,7 @@ from pathlib import Path
 
 import simnpu
 from simnpu import build as building
+from simnpu import output
 from simnpu.doctor import examine
 from simnpu.settings import SETTINGS, SettingError, check_faults_exist, check_log_opens
 from simnpu.toolchain.surroundings import ACTIVATED, prepare
@@ -292,33 +292,9 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 }
 
 
-@contextlib.contextmanager
-def _output_for_anybody() -> Iterator[None]:
-    """While it lasts, a character that the terminal's encoding lacks is printed as an escape. A reader who has seen
-    enough (`| head`) ends the command without a word, with what a shell answers for SIGPIPE; Ctrl-C ends it by its
-    signal, with one line."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        try:
-            yield
-        finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()
-    except BrokenPipeError:
-        # What is still in the buffer goes nowhere: the interpreter would complain of the pipe once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        raise SystemExit(128 + signal.SIGPIPE) from None
-    except KeyboardInterrupt:
-        print("simnpu: interrupted", file=sys.stderr)
-        # Ended by the signal, so that a shell's loop around the command ends as well.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.raise_signal(signal.SIGINT)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code (2: asked for wrongly, 1: the simulator cannot be built)."""
-    with _output_for_anybody():
+    with output.for_anybody("simnpu"):
         arguments = _parser().parse_args(argv)
         try:
             return COMMANDS[arguments.command](arguments)

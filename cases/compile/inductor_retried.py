@@ -98,6 +98,14 @@ def messages(error):
         error = error.__cause__ or error.__context__
 
 
+def state():
+    return {
+        "Inductor setup has run": npu_dynamo._lazy_inductor_setup.has_run,
+        "NPU Inductor is initialised": npu_dynamo.is_inductor_npu_initialized(),
+        VARIABLE: os.environ.get(VARIABLE),
+    }
+
+
 def judge(way, before):
     os.environ.pop(VARIABLE, None)
     if before is not None:
@@ -109,24 +117,14 @@ def judge(way, before):
         use()
     told = [*messages(caught.value)]
     probe.check(any(CAUSE in each for each in told), f"the error tells the cause, {what}", told=told)
-    after = {
-        "Inductor setup has run": npu_dynamo._lazy_inductor_setup.has_run,
-        "NPU Inductor is initialised": npu_dynamo.is_inductor_npu_initialized(),
-        VARIABLE: os.environ.get(VARIABLE),
-    }
     expected = {"Inductor setup has run": False, "NPU Inductor is initialised": False, VARIABLE: before}
-    probe.equal(after, expected, f"state after the failure, {what}")
+    probe.equal(state(), expected, f"state after the failure, {what}")
     probe.close(function(torch.ones(2).npu()), torch.full((2,), 3.0), f"eager code after the failure, {what}")
     use()
     wanted = before if way is by_npugraphs else "some_generator"
     probe.equal(tries, [wanted] * 2, f"generators that were tried, {what}")
-    after = {
-        "Inductor setup has run": npu_dynamo._lazy_inductor_setup.has_run,
-        "NPU Inductor is initialised": npu_dynamo.is_inductor_npu_initialized(),
-        VARIABLE: os.environ.get(VARIABLE),
-    }
     expected = {"Inductor setup has run": True, "NPU Inductor is initialised": True, VARIABLE: before}
-    probe.equal(after, expected, f"state after the second use, {what}")
+    probe.equal(state(), expected, f"state after the second use, {what}")
 
 
 for way in (by_call, by_npugraphs, by_scope):
