@@ -26,11 +26,11 @@ examples:
   python -m harness rules import/lazy fsdp                       those of two prefixes
   python -m harness rules --area import --match trigger          a text in id, sentence or file name
   python -m harness rules --json | jq '.[].rule'                 for programs
-  python -m harness run cases/import/lazy_order.py order=torch_only  one point
-  python -m harness run cases/import/lazy_order.py               the points that there are, if it has several
+  python -m harness run cases/import/lazy/order.py order=torch_only  one point
+  python -m harness run cases/import/lazy/order.py               the points that there are, if it has several
   python -m harness run CASE KEY=VALUE --control                 its control: plain PyTorch alone
   python -m harness run CASE KEY=VALUE --jitter 8f3a.17          one repetition of a soak, with the delays that it had
-  python cases/import/lazy_order.py order=torch_only             by hand, in this very environment: for debuggers
+  python cases/import/lazy/order.py order=torch_only             by hand, in this very environment: for debuggers
 
 exit codes: 0 the point passes, or plain PyTorch fails likewise; 1 it does not; 2 it cannot be run: the message says why
 and what to do.
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="run | rules")
 
     run = commands.add_parser("run", help="judge one point in a fresh interpreter, with live output")
-    run.add_argument("case", type=Path, help="case file, e.g. cases/import/lazy_order.py")
+    run.add_argument("case", type=Path, help="case file, e.g. cases/import/lazy/order.py")
     run.add_argument(
         "point", nargs="*", metavar="key=value", help="parameters of the point; a single value may be left out"
     )

@@ -39,7 +39,7 @@ class Suite:
 
 def read(directory: Path) -> Suite:
     """Read the headers of all cases below `directory`, which need not exist."""
-    cases, errors = header.read_all(header.case_files(directory) if directory.is_dir() else [])
+    cases, errors = header.read_all(directory)
     return Suite(directory, tuple(cases), tuple(errors))
 
 

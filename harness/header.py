@@ -7,7 +7,7 @@ import ast
 import itertools
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,10 @@ else:
 
 FLAGS = frozenset({"kernels", "triton", "onnx", "onnxscript", "onnxruntime", "hccl", "torchair", "graph", "ops"})
 COUNTED = re.compile(r"(devices|python|torch)\s*(>=)\s*(\d+(?:\.\d+)*)")
-RULE_ID = re.compile(r"(?P<area>[a-z][a-z0-9_]*)/(?P<topic>[a-z][a-z0-9_]*)/(?P<number>[1-9]\d*)")
+SEGMENT = re.compile(r"[a-z][a-z0-9_]*")
 LEVELS = ("must", "should")
-FIELDS = ("rule", "level", "matrix", "needs", "timeout", "releases", "control")
-REQUIRED = ("rule", "level")
+FIELDS = ("level", "matrix", "needs", "timeout", "releases", "control")
+REQUIRED = ("level",)
 DEFAULT_TIMEOUT = 120.0
 
 # The pattern that PEP 723 gives as the format's definition.
@@ -45,7 +45,6 @@ class Case:
 
     path: Path
     line: int
-    rule: str
     level: str
     title: str
     text: str
@@ -57,8 +56,13 @@ class Case:
     """Which points have a control: those that these parameters select, as in an expectation; None: none."""
 
     @property
+    def rule(self) -> str:
+        """The rule's id, which is the file's place: area/topic/name."""
+        return "/".join(_place(self.path))
+
+    @property
     def area(self) -> str:
-        return self.rule.split("/", 1)[0]
+        return _place(self.path)[0]
 
     def points(self) -> list[Point]:
         """Every combination of the matrix, in the order in which the header writes it; one point when there is none."""
@@ -142,6 +146,15 @@ def spell(value: Any) -> str:
 
 def read(path: Path) -> Case:
     """Read one case file's header. Raises HeaderError, and FileNotFoundError."""
+    for segment in _place(path):
+        if not SEGMENT.fullmatch(segment):
+            raise HeaderError(
+                path, 1, f"{segment!r} cannot be part of a rule's id: write small letters, digits and underscores"
+            )
+    if path.stem in sys.stdlib_module_names:
+        raise HeaderError(
+            path, 1, f"run by hand, the case would hide Python's own module {path.stem!r}; give it another name"
+        )
     try:
         source = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -201,14 +214,6 @@ def read(path: Path) -> Case:
         if name not in table:
             raise HeaderError(path, first, f"the field {name!r} is missing from [tool.conformance]")
 
-    rule = table["rule"]
-    parsed = RULE_ID.fullmatch(rule) if isinstance(rule, str) else None
-    if not parsed:
-        raise wrong("rule", f"rule {rule!r} is not of the form area/topic/number, e.g. import/lazy/1")
-    if parsed["area"] != path.resolve().parent.name:
-        folder = path.resolve().parent.name
-        raise wrong("rule", f"rule {rule!r} has area {parsed['area']!r} but the file lies in {folder}/")
-
     level = table["level"]
     if level not in LEVELS:
         raise wrong("level", f"level {level!r} is neither 'must' nor 'should'")
@@ -261,7 +266,6 @@ def read(path: Path) -> Case:
     return Case(
         path=path,
         line=first,
-        rule=rule,
         level=level,
         title=title.strip(),
         text=text.strip(),
@@ -278,35 +282,28 @@ def is_case_file(path: Path) -> bool:
     return path.suffix == ".py" and not path.name.startswith(("_", "."))
 
 
-def read_all(paths: Iterable[Path]) -> tuple[list[Case], list[HeaderError]]:
-    """Read many case files: (cases sorted by rule, errors). A rule id claimed twice is an error of the second file."""
+def read_all(directory: Path) -> tuple[list[Case], list[HeaderError]]:
+    """Read all case files of a suite: (cases sorted by rule, errors)."""
     cases: list[Case] = []
     errors: list[HeaderError] = []
-    for path in sorted(paths):
+    for path in sorted(directory.rglob("*.py")):
+        if not is_case_file(path):
+            continue
         try:
+            if len(path.relative_to(directory).parts) != len(_place(path)):
+                raise HeaderError(path, 1, f"a case lies at {directory.name}/<area>/<topic>/<name>.py; move it there")
             cases.append(read(path))
-        except HeaderError as error:  # noqa: PERF203 - all bad headers are told at once
+        except HeaderError as error:
             errors.append(error)
         except FileNotFoundError:
             errors.append(HeaderError(path, 1, "a link to a file that is not there; remove it"))
-    owner: dict[str, Case] = {}
-    kept: list[Case] = []
-    for case in cases:
-        other = owner.setdefault(case.rule, case)
-        if other is case:
-            kept.append(case)
-        else:
-            errors.append(HeaderError(case.path, case.line, f"rule {case.rule} is already the rule of {other.path}"))
-    return sorted(kept, key=sort_key), errors
+    return sorted(cases, key=lambda case: case.rule), errors
 
 
-def sort_key(case: Case) -> tuple[str, str, int]:
-    area, topic, number = case.rule.split("/")
-    return area, topic, int(number)
-
-
-def case_files(directory: Path) -> list[Path]:
-    return [path for path in sorted(directory.rglob("*.py")) if is_case_file(path)]
+def _place(path: Path) -> tuple[str, str, str]:
+    """Area, topic and name of a case file."""
+    path = path.absolute()
+    return path.parent.parent.name, path.parent.name, path.stem
 
 
 def _line(source: str, offset: int) -> int:

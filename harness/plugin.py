@@ -100,7 +100,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         dest="conformance_rules",
         metavar="PREFIX",
-        help="judge only rules whose id starts with these segments (import, import/lazy, import/lazy/1); repeatable",
+        help="judge only rules below this folder (import, import/lazy), or one (import/lazy/order); repeatable",
     )
     group.addoption(
         "--known",
@@ -279,7 +279,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=dropped)
     # Every worker of xdist must come to the same order.
     # A soak does all points once before it does them again: an interrupted one has done them all about as often.
-    kept.sort(key=lambda item: (item.repetition, header.sort_key(item.point.case), item.number))
+    kept.sort(key=lambda item: (item.repetition, item.point.case.rule, item.number))
     items[:] = [*(item for item in items if not isinstance(item, PointItem)), *kept]
 
 

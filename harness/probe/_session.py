@@ -162,7 +162,7 @@ class NestedSession(Session):
 
 
 class HandSession(Session):
-    """`python cases/area/case.py key=value`: says each check on the terminal and sets the exit code."""
+    """`python cases/area/topic/name.py key=value`: says each check on the terminal and sets the exit code."""
 
     def __init__(self, params: dict[str, Any]) -> None:
         super().__init__(params)

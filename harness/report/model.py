@@ -54,7 +54,7 @@ def totals(rules: Iterable[dict[str, Any]]) -> dict[str, int]:
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """Sort key that puts import/lazy/10 after import/lazy/9."""
+    """Sort key that puts threads=10 after threads=9."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
 
 
@@ -65,22 +65,16 @@ def build(results: Iterable[dict[str, Any]], meta: dict[str, Any]) -> dict[str, 
         (id, title, text, level, area, file). Any order: workers finish when they finish.
     meta: "suite", "subject" and "device" as in the report.
 
-    Raises ValueError when two results describe one rule differently, KeyError when a field that grouping needs is
-    absent. Everything else is left to `check`, which names the place.
+    Raises KeyError when a field that grouping needs is absent. Everything else is left to `check`, which names the
+    place.
     """
     rules: dict[str, dict[str, Any]] = {}
     for result in results:
         head = {field: result["rule"][field] for field in RULE_FIELDS}
         rule = rules.setdefault(head["id"], {**head, "points": []})
-        for field in RULE_FIELDS:
-            if rule[field] != head[field]:
-                raise ValueError(
-                    f"rule {head['id']} has two values of {field!r}: {rule[field]!r} ({rule['file']}) and "
-                    f"{head[field]!r} ({head['file']}); one case file is one rule, so give one of them another id"
-                )
         rule["points"].append({key: value for key, value in result.items() if key != "rule"})
     ordered = []
-    for rule in sorted(rules.values(), key=lambda rule: natural(rule["id"])):
+    for rule in sorted(rules.values(), key=lambda rule: str(rule["id"])):
         points = sorted(rule["points"], key=lambda point: natural(str(point["id"])))
         head = {field: rule[field] for field in RULE_FIELDS}
         ordered.append({**head, "verdict": verdict(point["outcome"] for point in points), "points": points})

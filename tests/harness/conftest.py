@@ -17,7 +17,6 @@ HEADER = """\
 \"\"\"A rule for this test.\"\"\"
 # /// script
 # [tool.conformance]
-# rule = "area/topic/1"
 # level = "must"
 # matrix = {{ order = {values} }}
 # timeout = 30
@@ -28,7 +27,7 @@ from harness import probe
 
 @pytest.fixture
 def judge(tmp_path: Path) -> Judge:
-    """judge("eager", "import/lazy.py", key=value) -> result of that point on that fake."""
+    """judge("eager", "import/lazy/none.py", key=value) -> result of that point on that fake."""
 
     def run(
         fake: str,
@@ -49,8 +48,8 @@ def judge(tmp_path: Path) -> Judge:
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
     def make(body: str, values: str = '["a", "b"]') -> Path:
-        path = tmp_path / "area" / "case.py"
-        path.parent.mkdir(exist_ok=True)
+        path = tmp_path / "area/topic/case.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(HEADER.format(values=values) + textwrap.dedent(body))
         return path
 

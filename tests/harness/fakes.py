@@ -92,12 +92,12 @@ class Suite:
         file.parent.mkdir(parents=True)
         file.write_text(text.lstrip())
 
-    def add(self, name: str, body: str, header: str = "", rule: str = "added/case/1") -> Path:
-        """Write a case below cases/added."""
-        path = self.path / "cases/added" / name
-        path.parent.mkdir(exist_ok=True)
+    def add(self, name: str, body: str, header: str = "") -> Path:
+        """Write a case into cases/added/case."""
+        path = self.path / "cases/added/case" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
-            f'"""An added rule."""\n# /// script\n# [tool.conformance]\n# rule = "{rule}"\n'
+            f'"""An added rule."""\n# /// script\n# [tool.conformance]\n'
             f'# level = "must"\n{header}# ///\nfrom harness import probe\n{body}\n'
         )
         return path

@@ -16,7 +16,6 @@ from harness.__main__ import main
 CASE = '''"""It works."""
 # /// script
 # [tool.conformance]
-# rule = "added/control/1"
 # level = "must"
 # matrix.subject = ["passes", "fails", "crashes", "hangs"]
 # matrix.plain = ["passes", "fails", "hangs", "imports", "nests"]
@@ -46,8 +45,8 @@ probe.check(how != "fails", "it works", control=probe.control, autoload=os.envir
 
 @pytest.fixture
 def case(tmp_path: Path) -> header.Case:
-    path = tmp_path / "added" / "control.py"
-    path.parent.mkdir()
+    path = tmp_path / "added/case/control.py"
+    path.parent.mkdir(parents=True)
     path.write_text(CASE)
     return header.read(path)
 
@@ -105,7 +104,7 @@ def test_a_control_is_run_only_on_failure_and_only_where_there_is_one(
 def test_a_wrong_selection_is_refused(case: header.Case, control: str, message: str) -> None:
     lines = [f"# control = {control}" if line.startswith("# control") else line for line in CASE.splitlines()]
     case.path.write_text("\n".join(lines))
-    with pytest.raises(header.HeaderError, match=r"control\.py:9: ") as caught:
+    with pytest.raises(header.HeaderError, match=r"control\.py:8: ") as caught:
         header.read(case.path)
     assert message in str(caught.value)
 
@@ -140,7 +139,7 @@ def test_a_control_by_hand_with_torch_npu_loaded_beforehand_is_refused(case: hea
 
 KNOWN = """
 [[expect]]
-rule = "added/control/1"
+rule = "added/case/control"
 points = { subject = "fails" }
 outcome = "fail"
 reason = "it is broken"
@@ -149,8 +148,8 @@ reason = "it is broken"
 
 def added(suite: Callable[..., Suite], plain: str) -> Suite:
     honest = suite()
-    folder = honest.path / "cases/added"
-    folder.mkdir()
+    folder = honest.path / "cases/added/case"
+    folder.mkdir(parents=True)
     (folder / "control.py").write_text(
         CASE.replace('subject = ["passes", "fails", "crashes", "hangs"]\n', 'subject = ["fails"]\n')
         .replace('"passes", "fails", "hangs", "imports", "nests"', f'"{plain}"')
@@ -169,13 +168,13 @@ def test_upstream_is_listed_and_no_failure(suite: Callable[..., Suite]) -> None:
             "*Upstream: fails with plain PyTorch as well*",
             "*subject=fails, plain=fails: upstream: fail",
             "*control: plain PyTorch ends with fail: it works",
-            "*$ python -m harness run cases/added/control.py subject=fails plain=fails * --control *",
+            "*$ python -m harness run cases/added/case/control.py subject=fails plain=fails * --control *",
             "1 rule, 1 upstream",
             "1 point: 1 upstream",
             "*1 upstream in *",
         ]
     )
-    assert honest.outcomes() == {"added/control/1[subject=fails,plain=fails]": "upstream"}
+    assert honest.outcomes() == {"added/case/control[subject=fails,plain=fails]": "upstream"}
     junit = (honest.path / "build/conformance/junit.xml").read_text()
     assert "upstream: without torch_npu as well, it works" in junit
 
@@ -208,12 +207,12 @@ def test_an_expected_failure_stays_one_when_the_control_passes(suite: Callable[.
 
 def test_a_control_alone(suite: Callable[..., Suite], capfd: pytest.CaptureFixture[str]) -> None:
     added(suite, "passes")
-    words = ["run", "cases/added/control.py", "--device=faux", "--subject-path=fakes/honest"]
+    words = ["run", "cases/added/case/control.py", "--device=faux", "--subject-path=fakes/honest"]
     assert main([*words, "--control"]) == 0
     assert "pass: 1 checks" in capfd.readouterr().out
     assert main(words) == 1
     told = capfd.readouterr().out
     assert "control:   plain PyTorch passes, so torch_npu is at fault" in told
     assert told.rstrip().splitlines()[-1].count("--control") == 1
-    assert main(["run", "cases/import/lazy.py", "--control", "--device=faux", "--subject-path=fakes/honest"]) == 2
+    assert main(["run", "cases/import/lazy/none.py", "--control", "--device=faux", "--subject-path=fakes/honest"]) == 2
     assert "this point has no control" in capfd.readouterr().err

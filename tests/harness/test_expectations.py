@@ -14,8 +14,8 @@ from harness import expectations, header
 ENTRY = """
     # A comment.
     [[expect]]
-    rule = "import/witness/1"
-    points = { witness = "calls" }
+    rule = "import/evidence/each"
+    points = { kind = "calls" }
     outcome = "fail"
     reason = "it calls the device"
     link = "https://example.org/1"
@@ -25,7 +25,7 @@ ENTRY = """
 def read(directory: Path, text: str) -> list[expectations.Expectation]:
     path = directory / "2.99.0.toml"
     path.write_text(textwrap.dedent(text).lstrip("\n"))
-    cases, _ = header.read_all(header.case_files(CASES))
+    cases, _ = header.read_all(CASES)
     return expectations.read(path, cases, "expectations/stock/2.99.0.toml")
 
 
@@ -38,15 +38,15 @@ def test_an_entry_speaks_of_the_points_that_it_names(tmp_path: Path) -> None:
         "line": 2,
         "link": "https://example.org/1",
     }
-    points = header.read(CASES / "import/witness.py").points()
-    assert [dict(point.params) for point in points if entry.matches(point)] == [{"witness": "calls"}]
+    points = header.read(CASES / "import/evidence/each.py").points()
+    assert [dict(point.params) for point in points if entry.matches(point)] == [{"kind": "calls"}]
 
 
 def test_an_entry_may_name_several_values_or_none(tmp_path: Path) -> None:
-    points = header.read(CASES / "import/witness.py").points()
+    points = header.read(CASES / "import/evidence/each.py").points()
     (several,) = read(tmp_path, ENTRY.replace('"calls"', '["calls", "table"]'))
     assert sum(several.matches(point) for point in points) == 2
-    (every,) = read(tmp_path, ENTRY.replace('points = { witness = "calls" }', ""))
+    (every,) = read(tmp_path, ENTRY.replace('points = { kind = "calls" }', ""))
     assert sum(every.matches(point) for point in points) == len(points)
 
 
@@ -57,9 +57,13 @@ def test_no_file_means_no_expectations(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("import/witness/1", "import/witness/2", ":2: there is no rule import/witness/2; delete the entry"),
-        ('"calls"', '"shells"', ":2: no point of import/witness/1 has witness = 'shells'; see its matrix"),
-        ("witness = ", "wetness = ", ":2: no point of import/witness/1 has wetness = 'calls'; see its matrix"),
+        (
+            "import/evidence/each",
+            "import/evidence/elsewhere",
+            ":2: there is no rule import/evidence/elsewhere; delete the entry",
+        ),
+        ('"calls"', '"shells"', ":2: no point of import/evidence/each has kind = 'shells'; see its matrix"),
+        ("kind = ", "kinds = ", ":2: no point of import/evidence/each has kinds = 'calls'; see its matrix"),
         ('"fail"', '"bad"', ":2: outcome 'bad' is none of fail, crash, exit, timeout, leak"),
         ('"it calls the device"', '" "', ":2: 'reason' is missing or empty"),
         ("outcome", "outcomes", ":2: unknown field 'outcomes'; the fields are rule, points, outcome, reason, link"),
@@ -76,15 +80,15 @@ def test_a_wrong_file_is_refused(tmp_path: Path, old: str, new: str, message: st
 
 
 def test_two_entries_for_one_point_are_refused(tmp_path: Path) -> None:
-    general = '[[expect]]\nrule = "import/witness/1"\noutcome = "crash"\nreason = "all of it"\n'
+    general = '[[expect]]\nrule = "import/evidence/each"\noutcome = "crash"\nreason = "all of it"\n'
     with pytest.raises(expectations.ExpectationError) as caught:
         read(tmp_path, textwrap.dedent(ENTRY) + general)
-    assert ":8: import/witness/1[witness=calls] is already the subject of line 2; keep one entry" in str(caught.value)
+    assert ":8: import/evidence/each[kind=calls] is already the subject of line 2; keep one entry" in str(caught.value)
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(expectations.ExpectationError) as caught:
-        read(tmp_path, ENTRY.replace("witness/1", "witness/2") + ENTRY.replace('"fail"', '"bad"'))
+        read(tmp_path, ENTRY.replace("evidence/each", "evidence/elsewhere") + ENTRY.replace('"fail"', '"bad"'))
     assert len(str(caught.value).splitlines()) == 2
 
 

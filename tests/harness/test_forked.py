@@ -32,7 +32,6 @@ devices.DEVICES["faux"] = faux_device
 CASE = '''"""It ends in one way of many."""
 # /// script
 # [tool.conformance]
-# rule = "ends/ways/1"
 # level = "must"
 # matrix = {{ how = {ways} }}
 # timeout = {timeout}
@@ -54,13 +53,13 @@ elif how == "inherits":
 
 KNOWN = """
 [[expect]]
-rule = "ends/ways/1"
+rule = "ends/ways/all"
 points = { how = "fails" }
 outcome = "fail"
 reason = "it fails, as everybody knows"
 
 [[expect]]
-rule = "ends/ways/1"
+rule = "ends/ways/all"
 points = { how = "known_wrongly" }
 outcome = "fail"
 reason = "once it failed"
@@ -88,7 +87,7 @@ class Checkout:
         compose("honest", pytester.path / "fakes")
 
     def case(self, *ways: str, timeout: float) -> None:
-        file = self.pytester.path / "cases" / "ends" / "ways.py"
+        file = self.pytester.path / "cases/ends/ways/all.py"
         file.parent.mkdir(parents=True)
         file.write_text(CASE.format(ways=json.dumps(ways), timeout=timeout))
 
@@ -135,7 +134,9 @@ def test_pytest_timeout_ends_a_case_and_leaves_nothing_behind(checkout: Checkout
     checkout.case("hangs", timeout=90)
     result = checkout.run("--timeout=3", f"--timeout-method={method}")
     assert result.ret not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    left = [process for process in psutil.process_iter(["cwd", "cmdline"]) if "ways.py" in str(process.info["cmdline"])]
+    left = [
+        process for process in psutil.process_iter(["cwd", "cmdline"]) if "ways/all.py" in str(process.info["cmdline"])
+    ]
     assert not [process for process in left if str(checkout.pytester.path) in str(process.info["cmdline"])]
 
 

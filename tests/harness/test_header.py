@@ -18,7 +18,6 @@ GOOD = '''
 
     # /// script
     # [tool.conformance]
-    # rule = "area/topic/3"
     # level = "must"
     # matrix = { order = ["a", "b"], twice = [true, false] }
     # needs = ["ops", "devices>=2", "python>=3.10"]
@@ -31,62 +30,57 @@ GOOD = '''
 
 
 def write(directory: Path, text: str, name: str = "case.py") -> Path:
-    path = directory / "area" / name
-    path.parent.mkdir(exist_ok=True)
+    path = directory / "area/topic" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(textwrap.dedent(text).lstrip("\n"))
     return path
 
 
 def test_a_header_says_everything(tmp_path: Path) -> None:
     case = header.read(write(tmp_path, GOOD))
-    assert (case.rule, case.area, case.level, case.timeout) == ("area/topic/3", "area", "must", 7.0)
+    assert (case.rule, case.area, case.level, case.timeout) == ("area/topic/case", "area", "must", 7.0)
     assert (case.title, case.text) == ("The rule in one sentence.", "Why it is a rule.")
     assert case.needs == ("ops", "devices>=2", "python>=3.10")
     assert case.releases.contains("2.9.0")
     assert not case.releases.contains("2.7.1")
     assert [point.id for point in case.points()] == [
-        "area/topic/3[order=a,twice=true]",
-        "area/topic/3[order=a,twice=false]",
-        "area/topic/3[order=b,twice=true]",
-        "area/topic/3[order=b,twice=false]",
+        "area/topic/case[order=a,twice=true]",
+        "area/topic/case[order=a,twice=false]",
+        "area/topic/case[order=b,twice=true]",
+        "area/topic/case[order=b,twice=false]",
     ]
 
 
 def test_a_case_without_matrix_has_one_point(tmp_path: Path) -> None:
     lines = [line for line in GOOD.splitlines() if "matrix" not in line and "timeout" not in line]
     case = header.read(write(tmp_path, "\n".join(lines)))
-    assert [point.id for point in case.points()] == ["area/topic/3"]
+    assert [point.id for point in case.points()] == ["area/topic/case"]
     assert case.timeout == header.DEFAULT_TIMEOUT
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "message"),
     [
-        ('# rule = "area/topic/3"', "", 6, "'rule' is missing"),
         ('# level = "must"', "", 6, "'level' is missing"),
-        ("# timeout = 7", "# timeuot = 7", 12, "unknown field 'timeuot'; the fields are rule, level"),
-        ('"area/topic/3"', '"area/topic"', 8, "not of the form area/topic/number"),
-        ('"area/topic/3"', '"area/topic/0"', 8, "not of the form area/topic/number"),
-        ('"area/topic/3"', "3", 8, "not of the form area/topic/number"),
-        ('"area/topic/3"', '"other/topic/3"', 8, "area 'other' but the file lies in area/"),
-        ('"must"', '"may"', 9, "neither 'must' nor 'should'"),
-        ('["a", "b"]', "[]", 10, "matrix.order must be a list with at least one value"),
-        ('["a", "b"]', '"a"', 10, "matrix.order must be a list with at least one value"),
-        ('["a", "b"]', '["a", "a"]', 10, "names a value twice"),
-        ('["a", "b"]', '["a b"]', 10, "empty or has a blank"),
-        ('["a", "b"]', "[[1]]", 10, "neither text, number nor boolean"),
-        ("matrix = {", "matrix = 3 # {", 10, "matrix is not a table"),
-        ('"ops"', '"opps"', 11, "unknown capability 'opps'; known are"),
-        ("needs = [", 'needs = "ops" # [', 11, "needs is not a list"),
-        ("timeout = 7", "timeout = 0", 12, "not a positive number of seconds"),
-        ("timeout = 7", "timeout = true", 12, "not a positive number of seconds"),
-        ('">=2.9"', '"from 2.9"', 13, "no version specifier"),
-        ("timeout = 7", "timeout = ", 12, "not valid TOML"),
+        ("# timeout = 7", "# timeuot = 7", 11, "unknown field 'timeuot'; the fields are level, matrix"),
+        ('"must"', '"may"', 8, "neither 'must' nor 'should'"),
+        ('["a", "b"]', "[]", 9, "matrix.order must be a list with at least one value"),
+        ('["a", "b"]', '"a"', 9, "matrix.order must be a list with at least one value"),
+        ('["a", "b"]', '["a", "a"]', 9, "names a value twice"),
+        ('["a", "b"]', '["a b"]', 9, "empty or has a blank"),
+        ('["a", "b"]', "[[1]]", 9, "neither text, number nor boolean"),
+        ("matrix = {", "matrix = 3 # {", 9, "matrix is not a table"),
+        ('"ops"', '"opps"', 10, "unknown capability 'opps'; known are"),
+        ("needs = [", 'needs = "ops" # [', 10, "needs is not a list"),
+        ("timeout = 7", "timeout = 0", 11, "not a positive number of seconds"),
+        ("timeout = 7", "timeout = true", 11, "not a positive number of seconds"),
+        ('">=2.9"', '"from 2.9"', 12, "no version specifier"),
+        ("timeout = 7", "timeout = ", 11, "not valid TOML"),
         ("# [tool.conformance]", "# [tool.other]", 6, "no [tool.conformance] table"),
         ("# /// script", "# script", 1, "no PEP 723 block"),
-        ("# ///\n", "# ///\n\n# /// script\n# a = 1\n# ///\n", 16, "a second PEP 723 script block"),
+        ("# ///\n", "# ///\n\n# /// script\n# a = 1\n# ///\n", 15, "a second PEP 723 script block"),
         ('"""', "#", 1, "no docstring"),
-        ("raise SystemExit", "raise = SystemExit", 16, "not valid Python"),
+        ("raise SystemExit", "raise = SystemExit", 15, "not valid Python"),
     ],
 )
 def test_a_wrong_header_is_refused(tmp_path: Path, old: str, new: str, line: int, message: str) -> None:
@@ -127,7 +121,7 @@ def test_what_is_no_python_file_is_refused(
     assert message in str(caught.value)
     assert main(["run", str(path)]) == 2
     assert message in capsys.readouterr().err
-    cases, errors = header.read_all([good, path])
+    cases, errors = header.read_all(tmp_path)
     assert (len(cases), [message in str(error) for error in errors]) == (1, [True])
 
 
@@ -135,30 +129,41 @@ def test_a_link_to_nowhere_is_told_beside_the_other_errors(tmp_path: Path) -> No
     good = write(tmp_path, GOOD)
     link = good.with_name("moved.py")
     link.symlink_to("nowhere.py")
-    cases, (error,) = header.read_all([good, link])
+    cases, (error,) = header.read_all(tmp_path)
     assert len(cases) == 1
     assert f"{link}:1" in str(error)
 
 
-def test_one_rule_is_one_file(tmp_path: Path) -> None:
-    first, second = write(tmp_path, GOOD, "a.py"), write(tmp_path, GOOD, "b.py")
-    cases, errors = header.read_all([second, first])
-    assert [case.path for case in cases] == [first]
-    assert str(errors[0]) == f"{second}:6: rule area/topic/3 is already the rule of {first}"
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("area/case.py", "a case lies at cases/<area>/<topic>/<name>.py; move it there"),
+        ("area/topic/more/case.py", "a case lies at cases/<area>/<topic>/<name>.py; move it there"),
+        ("area/topic/Case.py", "'Case' cannot be part of a rule's id"),
+        ("area/a-topic/case.py", "'a-topic' cannot be part of a rule's id"),
+        ("area/topic/inspect.py", "would hide Python's own module 'inspect'"),
+    ],
+)
+def test_a_case_in_the_wrong_place_is_refused(tmp_path: Path, place: str, message: str) -> None:
+    path = tmp_path / "cases" / place
+    path.parent.mkdir(parents=True)
+    path.write_text(textwrap.dedent(GOOD).lstrip())
+    cases, errors = header.read_all(tmp_path / "cases")
+    assert cases == []
+    assert [str(error).startswith(f"{path}:1: ") and message in str(error) for error in errors] == [True]
 
 
 def test_all_bad_files_are_told_at_once(tmp_path: Path) -> None:
     paths = [write(tmp_path, "x = 1", "a.py"), write(tmp_path, "y = 1", "b.py"), write(tmp_path, GOOD, "c.py")]
-    cases, errors = header.read_all(paths)
+    cases, errors = header.read_all(tmp_path)
     assert (len(cases), [error.path for error in errors]) == (1, paths[:2])
 
 
-def test_rules_are_sorted_by_number(tmp_path: Path) -> None:
-    for number in (10, 9, 1):
-        write(tmp_path, GOOD.replace("topic/3", f"topic/{number}"), f"case{number}.py")
-    write(tmp_path, "", "_helper.py")
-    cases, errors = header.read_all(header.case_files(tmp_path))
-    assert [case.rule for case in cases] == ["area/topic/1", "area/topic/9", "area/topic/10"]
+def test_rules_are_sorted_by_id(tmp_path: Path) -> None:
+    for name in ("second.py", "first.py", "_helper.py"):
+        write(tmp_path, GOOD if name[0] != "_" else "", name)
+    cases, errors = header.read_all(tmp_path)
+    assert [case.rule for case in cases] == ["area/topic/first", "area/topic/second"]
     assert errors == []
 
 

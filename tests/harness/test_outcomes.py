@@ -13,7 +13,7 @@ from fakes import CASES, Judge
 
 from harness import environment, header, process
 
-LAZY = "import/lazy.py"
+LAZY = "import/lazy/none.py"
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def test_an_eager_package_fails_and_is_named_as_importer(judge: Judge, fake: str
     assert result["outcome"] == "fail", result
     assert result["failure"]["message"] == "torch._dynamo was loaded"
     assert f"{fake}/torch_npu/__init__.py:" in result["failure"]["import_stack"][-1]
-    assert "lazy.py:" in result["failure"]["import_stack"][0]
+    assert "none.py:" in result["failure"]["import_stack"][0]
     assert not any("/harness/" in line for line in result["failure"]["import_stack"])
 
 
-WITNESSES = ("table", "record", "all_evidence", "libraries", "calls")
+EVIDENCEES = ("table", "record", "all_evidence", "libraries", "calls")
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ WITNESSES = ("table", "record", "all_evidence", "libraries", "calls")
         ("calls_device", {"calls"}),
     ],
 )
-def test_no_witness_is_superfluous(judge: Judge, fake: str, seen_by: set[str]) -> None:
-    outcomes = {name: judge(fake, "import/witness.py", witness=name)["outcome"] for name in WITNESSES}
-    assert outcomes == {name: "fail" if name in seen_by else "pass" for name in WITNESSES}
+def test_no_evidence_is_superfluous(judge: Judge, fake: str, seen_by: set[str]) -> None:
+    outcomes = {name: judge(fake, "import/evidence/each.py", kind=name)["outcome"] for name in EVIDENCEES}
+    assert outcomes == {name: "fail" if name in seen_by else "pass" for name in EVIDENCEES}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_touched_device_is_seen(judge: Judge, fake: str, text: str) -> None:
 
 
 def test_a_swallowed_check_still_fails(judge: Judge) -> None:
-    result = judge("swallows", "import/swallowed.py")
+    result = judge("swallows", "import/swallowed/anyhow.py")
     assert result["outcome"] == "fail"
     assert result["failure"]["message"] == "torch_npu is called torch"
     assert result["checks"] == 2
@@ -85,7 +85,7 @@ def test_a_swallowed_check_still_fails(judge: Judge) -> None:
 
 @pytest.mark.parametrize(("fake", "outcome"), [("honest", "pass"), ("races", "fail")])
 def test_a_race_is_forced(judge: Judge, fake: str, outcome: str) -> None:
-    assert judge(fake, "races/setup.py")["outcome"] == outcome
+    assert judge(fake, "races/setup/once.py")["outcome"] == outcome
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_an_early_exit_is_no_pass(judge: Judge, fake: str, code: int | None, tex
 
 
 @pytest.mark.parametrize(
-    ("fake", "name"), [("leaves_daemon", "lazy.py"), ("leaves_clean_daemon", "import time; time.sleep(3600)")]
+    ("fake", "name"), [("leaves_daemon", "none.py"), ("leaves_clean_daemon", "import time; time.sleep(3600)")]
 )
 def test_a_daemon_is_found_and_killed(judge: Judge, monkeypatch: pytest.MonkeyPatch, fake: str, name: str) -> None:
     monkeypatch.setattr(process, "LEAK_GRACE", 0.2)
@@ -222,7 +222,7 @@ def test_what_cannot_be_believed_is_a_harness_error(judge: Judge, fake: str, tex
     ],
 )
 def test_ways_to_end_a_case(judge: Judge, how: str, outcome: str, text: str | None) -> None:
-    result = judge("honest", "behaviour/ends.py", how=how)
+    result = judge("honest", "behaviour/point/ends.py", how=how)
     assert result["outcome"] == outcome, result
     if text:
         assert text in (result["reason"] or result["failure"]["message"])
@@ -236,7 +236,7 @@ def test_ways_to_end_a_case(judge: Judge, how: str, outcome: str, text: str | No
 
 
 def test_what_is_missing_is_said_and_nothing_runs(judge: Judge) -> None:
-    result = judge("honest", "behaviour/needs.py")
+    result = judge("honest", "behaviour/point/needs.py")
     assert result["outcome"] == "unsupported"
     assert result["reason"] == "needs devices>=3: faux has 2; needs kernels: device faux has none"
     assert (result["exit_code"], result["seconds"], result["checks"]) == (None, 0, 0)
@@ -245,7 +245,7 @@ def test_what_is_missing_is_said_and_nothing_runs(judge: Judge) -> None:
 def test_a_case_sees_nothing_of_the_shell(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONSTARTUP", "/nonesuch")
     monkeypatch.setenv("ASCEND_GLOBAL_LOG_LEVEL", "0")
-    result = judge("honest", "behaviour/imported.py")
+    result = judge("honest", "behaviour/point/imported.py")
     assert result["outcome"] == "pass", result
 
 
@@ -263,7 +263,7 @@ def test_signals_are_as_in_a_shell(judge: Judge) -> None:
     # xdist's workers ignore Ctrl-C, and a program inherits what is ignored.
     earlier = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGHUP)}
     try:
-        assert judge("honest", "behaviour/ends.py", how="takes_signals")["outcome"] == "pass"
+        assert judge("honest", "behaviour/point/ends.py", how="takes_signals")["outcome"] == "pass"
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)

@@ -25,33 +25,33 @@ from harness.runner import Runner
 
 KNOWN = """
 [[expect]]
-rule = "import/lazy/1"
+rule = "import/lazy/none"
 outcome = "fail"
 reason = "it loads Dynamo"
 """
 
 
 EXPECTED = {
-    "behaviour/ends/1[how=well]": "pass",
-    "behaviour/ends/1[how=fails]": "fail",
-    "behaviour/ends/1[how=raises]": "fail",
-    "behaviour/ends/1[how=no_check]": "harness-error",
-    "behaviour/ends/1[how=forks]": "pass",
-    "behaviour/ends/1[how=misuses]": "harness-error",
-    "behaviour/ends/1[how=unsupported]": "unsupported",
-    "behaviour/ends/1[how=unsupported_swallowed]": "unsupported",
-    "behaviour/ends/1[how=notes]": "pass",
-    "behaviour/ends/1[how=takes_signals]": "pass",
-    "behaviour/imported/1": "pass",
-    "behaviour/needs/1": "unsupported",
-    "import/lazy/1": "xfail",
-    "import/swallowed/1": "fail",
-    "import/witness/1[witness=table]": "fail",
-    "import/witness/1[witness=record]": "fail",
-    "import/witness/1[witness=all_evidence]": "fail",
-    "import/witness/1[witness=libraries]": "pass",
-    "import/witness/1[witness=calls]": "pass",
-    "races/setup/1": "fail",
+    "behaviour/point/ends[how=well]": "pass",
+    "behaviour/point/ends[how=fails]": "fail",
+    "behaviour/point/ends[how=raises]": "fail",
+    "behaviour/point/ends[how=no_check]": "harness-error",
+    "behaviour/point/ends[how=forks]": "pass",
+    "behaviour/point/ends[how=misuses]": "harness-error",
+    "behaviour/point/ends[how=unsupported]": "unsupported",
+    "behaviour/point/ends[how=unsupported_swallowed]": "unsupported",
+    "behaviour/point/ends[how=notes]": "pass",
+    "behaviour/point/ends[how=takes_signals]": "pass",
+    "behaviour/point/imported": "pass",
+    "behaviour/point/needs": "unsupported",
+    "import/lazy/none": "xfail",
+    "import/swallowed/anyhow": "fail",
+    "import/evidence/each[kind=table]": "fail",
+    "import/evidence/each[kind=record]": "fail",
+    "import/evidence/each[kind=all_evidence]": "fail",
+    "import/evidence/each[kind=libraries]": "pass",
+    "import/evidence/each[kind=calls]": "pass",
+    "races/setup/once": "fail",
 }
 
 
@@ -86,14 +86,14 @@ def test_a_failure_tells_what_who_and_how_to_repeat(suite: Callable[..., Suite])
     result.stdout.fnmatch_lines(
         [
             "fail: torch._dynamo was loaded",
-            "rule: *import/lazy/1 (must): Importing torch_npu loads no compiler*",
+            "rule: *import/lazy/none (must): Importing torch_npu loads no compiler*",
             "expected: *neither torch._dynamo nor a module below it was ever loaded",
             "found: *in sys.modules: torch._dynamo",
             "first imported by, outermost first:",
-            "*/cases/import/lazy.py:* in <module>",
+            "*/cases/import/lazy/none.py:* in <module>",
             "*/fakes/eager/torch_npu/__init__.py:* in <module>",
             "reproduce:",
-            "*python -m harness run cases/import/lazy.py --subject stock --device faux --subject-path fakes/eager",
+            "*python -m harness run cases/import/lazy/none.py --subject stock --device faux --subject-path fakes/eager",
         ]
     )
 
@@ -101,7 +101,7 @@ def test_a_failure_tells_what_who_and_how_to_repeat(suite: Callable[..., Suite])
 def test_the_command_to_repeat_a_point_repeats_it(
     suite: Callable[..., Suite], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    suite("eager").run("cases", "--rule", "import/witness/1[witness=record]")
+    suite("eager").run("cases", "--rule", "import/evidence/each[kind=record]")
     (rule,) = json.loads(Path("build/conformance/report.json").read_text())["rules"]
     words = shlex.split(rule["points"][0]["reproduce"])
     assert words[:4] == ["python", "-m", "harness", "run"]
@@ -112,11 +112,12 @@ def test_the_command_to_repeat_a_point_repeats_it(
 
 @pytest.mark.parametrize("extra", [[], ["--doctest-modules"], ["-o", "python_files=*.py"]])
 @pytest.mark.parametrize(
-    "argument", ["cases/behaviour/needs.py", "cases/behaviour", "cases/behaviour/needs.py::behaviour/needs/1"]
+    "argument",
+    ["cases/behaviour/point/needs.py", "cases/behaviour", "cases/behaviour/point/needs.py::behaviour/point/needs"],
 )
 def test_pytest_never_imports_a_case(suite: Callable[..., Suite], extra: list[str], argument: str) -> None:
     # The case raises when it is executed.
-    result = suite().run(argument, *extra, "--rule", "behaviour/needs", "-rs")
+    result = suite().run(argument, *extra, "--rule", "behaviour/point/needs", "-rs")
     result.assert_outcomes(skipped=1, deselected=11 if argument == "cases/behaviour" else 0)
     result.stdout.fnmatch_lines(["SKIPPED *: unsupported: needs devices>=3: faux has 2; needs kernels: device faux *"])
 
@@ -134,12 +135,17 @@ def test_other_tests_run_beside_cases(suite: Callable[..., Suite]) -> None:
     honest = suite()
     honest.pytester.makepyfile(test_other="def test_it():\n    assert True\n")
     honest.run(".", "--rule", "import/lazy").assert_outcomes(passed=2, deselected=19)
-    assert honest.outcomes() == {"import/lazy/1": "pass"}
+    assert honest.outcomes() == {"import/lazy/none": "pass"}
 
 
 @pytest.mark.parametrize(
     ("prefixes", "count"),
-    [(["import"], 7), (["import/witness"], 5), (["import/lazy/1", "races"], 2), (["behaviour/ends/1[how=well]"], 1)],
+    [
+        (["import"], 7),
+        (["import/evidence"], 5),
+        (["import/lazy/none", "races"], 2),
+        (["behaviour/point/ends[how=well]"], 1),
+    ],
 )
 def test_a_prefix_selects_whole_segments(suite: Callable[..., Suite], prefixes: list[str], count: int) -> None:
     result = suite().run("cases", "--collect-only", "-q", *(f"--rule={prefix}" for prefix in prefixes))
@@ -168,12 +174,16 @@ def test_a_dry_run_lists_and_starts_nothing(suite: Callable[..., Suite], monkeyp
     result = honest.run("cases", "--dryrun", "--rule", "import", "--device=nonesuch")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["import/lazy/1  must  1 point  cases/import/lazy.py", "    Importing torch_npu loads*", "3 rules, 7 points"]
+        [
+            "import/lazy/none  must  1 point  cases/import/lazy/none.py",
+            "    Importing torch_npu loads*",
+            "3 rules, 7 points",
+        ]
     )
     assert not (honest.path / "build").exists()
 
 
-@pytest.mark.parametrize("arguments", [["cases", "-k", "lazy"], ["cases/import/lazy.py::import/lazy/1"]])
+@pytest.mark.parametrize("arguments", [["cases", "-k", "lazy"], ["cases/import/lazy/none.py::import/lazy/none"]])
 def test_a_dry_run_refuses_what_it_would_not_heed(suite: Callable[..., Suite], arguments: list[str]) -> None:
     result = suite().run(*arguments, "--dryrun")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -234,8 +244,8 @@ def test_certification_allows_no_gap(suite: Callable[..., Suite]) -> None:
     honest.add("gap.py", 'probe.unsupported("no such thing")')
     result = honest.run("cases", "--certify", "-v")
     result.assert_outcomes(passed=6, failed=2)
-    result.stdout.fnmatch_lines(["*added/case/1 UNSUPPORTED*", "unsupported: no such thing"])
-    assert honest.outcomes()["added/case/1"] == "unsupported"
+    result.stdout.fnmatch_lines(["*added/case/gap UNSUPPORTED*", "unsupported: no such thing"])
+    assert honest.outcomes()["added/case/gap"] == "unsupported"
 
 
 @pytest.mark.parametrize(
@@ -244,7 +254,7 @@ def test_certification_allows_no_gap(suite: Callable[..., Suite]) -> None:
         (["cases", "--rule", "import"], "run it without --rule"),
         (["cases", "--known", "stock"], "run it without --known"),
         (["cases", "-k", "lazy"], "run it without -k"),
-        (["cases", "--deselect", "cases/import/lazy.py"], "run it without --deselect"),
+        (["cases", "--deselect", "cases/import/lazy/none.py"], "run it without --deselect"),
         (["cases", "--ignore=cases/import"], "run it without --ignore"),
         (["cases", "-x"], "run it without --maxfail"),
         (["cases/import"], "name its directory"),
@@ -264,7 +274,7 @@ def test_what_a_subject_is_known_to_fail_can_be_judged_alone(suite: Callable[...
     eager = suite("eager")
     eager.expect(KNOWN)
     eager.run("cases", "--known", "stock", *workers).assert_outcomes(xfailed=1)
-    assert list(eager.outcomes()) == ["import/lazy/1"]
+    assert list(eager.outcomes()) == ["import/lazy/none"]
     eager.run("cases", "--known", "stock", "--rule", "behaviour").assert_outcomes()
 
 
@@ -277,15 +287,14 @@ def test_known_of_a_subject_without_a_list_is_refused(suite: Callable[..., Suite
 def test_a_bad_header_fails_the_run(suite: Callable[..., Suite]) -> None:
     honest = suite()
     honest.add("bad.py", "", header="# timeout = 0\n")
-    honest.add("copy.py", "", rule="added/case/2")
-    honest.add("other_copy.py", "", rule="added/case/2")
+    honest.add("inspect.py", "")
     result = honest.run("cases")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.assert_outcomes(errors=2)
     result.stdout.fnmatch_lines(
         [
-            "*cases/added/bad.py:6: timeout 0 is not a positive number of seconds*",
-            "*cases/added/other_copy.py:2: rule added/case/2 is already*",
+            "*cases/added/case/bad.py:5: timeout 0 is not a positive number of seconds*",
+            "*cases/added/case/inspect.py:1: run by hand, the case would hide Python's own module*",
         ]
     )
 
@@ -296,9 +305,12 @@ def test_a_stale_expectation_fails_the_run(suite: Callable[..., Suite]) -> None:
     result = honest.run("cases", "--rule", "import/lazy")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["xpass: it passes; delete expectations/stock/2.99.0.toml:1, which expects fail", "XPASS cases/import/lazy.py*"]
+        [
+            "xpass: it passes; delete expectations/stock/2.99.0.toml:1, which expects fail",
+            "XPASS cases/import/lazy/none.py*",
+        ]
     )
-    assert honest.outcomes() == {"import/lazy/1": "xpass"}
+    assert honest.outcomes() == {"import/lazy/none": "xpass"}
 
 
 def test_an_expectation_of_another_end_does_not_excuse(suite: Callable[..., Suite]) -> None:
@@ -314,18 +326,18 @@ def test_an_expectation_of_another_end_does_not_excuse(suite: Callable[..., Suit
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["serial", "xdist"])
 def test_an_expectation_of_nothing_is_refused(suite: Callable[..., Suite], workers: list[str]) -> None:
     honest = suite()
-    honest.expect(KNOWN.replace("lazy/1", "lazy/2"))
+    honest.expect(KNOWN.replace("lazy/none", "lazy/elsewhere"))
     result = honest.apart("cases", *workers)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["*expectations/stock/2.99.0.toml:1: there is no rule import/lazy/2; delete the entry*"]
+        ["*expectations/stock/2.99.0.toml:1: there is no rule import/lazy/elsewhere; delete the entry*"]
     )
 
 
 def test_a_rule_about_another_release_is_left_out(suite: Callable[..., Suite]) -> None:
     honest = suite()
     honest.add("later.py", 'probe.check(True, "x")', header='# releases = ">=3"\n')
-    result = honest.run("cases/added", "cases/import/lazy.py")
+    result = honest.run("cases/added", "cases/import/lazy/none.py")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["rules: 8 in cases, 1 of them not about release 2.99.0; *"])
 
@@ -349,13 +361,13 @@ def test_an_interrupted_run_keeps_what_it_knows(suite: Callable[..., Suite], mon
     real = Runner.run
 
     def interrupted(self: Runner, point: Any, live: bool = False, soak: str | None = None) -> Any:
-        if point.id == "behaviour/needs/1":
+        if point.id == "behaviour/point/needs":
             raise KeyboardInterrupt
         return real(self, point, live, soak)
 
     monkeypatch.setattr(Runner, "run", interrupted)
     assert honest.run("cases").ret == pytest.ExitCode.INTERRUPTED
-    before = {id for id in EXPECTED if id.startswith("behaviour/") and id != "behaviour/needs/1"}
+    before = {id for id in EXPECTED if id.startswith("behaviour/") and id != "behaviour/point/needs"}
     assert set(honest.outcomes()) == before
     assert honest.report()["suite"]["selected"] == len(EXPECTED)
 
@@ -413,7 +425,7 @@ def test_an_interruption_ends_the_case_and_what_it_started(
     assert list(temporary.glob("conformance-*")) == []
 
 
-@pytest.mark.parametrize("arguments", [["cases/import/lazy.py"], []], ids=["cases", "others"])
+@pytest.mark.parametrize("arguments", [["cases/import/lazy/none.py"], []], ids=["cases", "others"])
 @pytest.mark.parametrize("named", ["3", None])
 def test_automatic_workers_are_one_more_than_elsewhere(
     suite: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch, arguments: list[str], named: str | None
@@ -436,15 +448,15 @@ def test_two_runs_do_not_write_to_one_directory(suite: Callable[..., Suite]) -> 
     command = [sys.executable, "-m", "pytest", *honest.options, "cases/added"]
     running = subprocess.Popen(command, cwd=honest.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     fifo.read_text()
-    refused = honest.run("cases/import/lazy.py")
+    refused = honest.run("cases/import/lazy/none.py")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     refused.stderr.fnmatch_lines(
         ["ERROR: the report cannot be written to *: another run is writing there. Remedy: *--report-dir DIR"]
     )
-    assert honest.run("cases/import/lazy.py", "--report-dir", "other").ret == pytest.ExitCode.OK
+    assert honest.run("cases/import/lazy/none.py", "--report-dir", "other").ret == pytest.ExitCode.OK
     running.kill()
     running.wait()
-    assert honest.run("cases/import/lazy.py").ret == pytest.ExitCode.OK  # a run that is killed keeps nobody out
+    assert honest.run("cases/import/lazy/none.py").ret == pytest.ExitCode.OK  # a run that is killed keeps nobody out
 
 
 def test_a_killed_run_takes_the_case_along_and_the_next_one_tidies_up(
@@ -477,7 +489,7 @@ def test_a_point_that_the_judge_stumbles_over_is_in_the_report(
     monkeypatch.setattr(process, "run", full)
     honest = suite()
     honest.run("cases", "--rule", "import/lazy").assert_outcomes(failed=1)
-    assert honest.outcomes() == {"import/lazy/1": "harness-error"}
+    assert honest.outcomes() == {"import/lazy/none": "harness-error"}
     assert "OSError: no space left" in honest.report()["rules"][0]["points"][0]["reason"]
 
 
@@ -487,10 +499,10 @@ def test_a_worker_that_dies_takes_no_point_out_of_the_report(suite: Callable[...
         import os
 
         def pytest_runtest_setup(item):
-            if item.name == "import/lazy/1":
+            if item.name == "import/lazy/none":
                 os._exit(1)
     """
     honest.pytester.makepyfile(dying=dying)
     result = honest.apart("cases/import", "-n", "1", "-p", "dying")
     assert result.ret != 0
-    assert honest.outcomes()["import/lazy/1"] == "harness-error"
+    assert honest.outcomes()["import/lazy/none"] == "harness-error"

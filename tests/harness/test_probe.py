@@ -13,7 +13,7 @@ def test_a_case_runs_by_hand(write: Write) -> None:
     good, bad = by_hand(path, "order=b"), by_hand(path, "order=a")
     assert good.returncode == 0
     assert good.stdout.splitlines() == [
-        "area/topic/1[order=b]: A rule for this test.",
+        "area/topic/case[order=b]: A rule for this test.",
         "ok    the order is equal",
         "note  answer = 42",
         "1 checks, 0 failed",
@@ -58,7 +58,7 @@ def test_by_hand_a_bad_header_is_explained(write: Write) -> None:
     path.write_text(path.read_text().replace('"must"', '"may"'))
     done = by_hand(path, "order=a")
     assert done.returncode == 1
-    assert done.stderr == f"{path}:5: level 'may' is neither 'must' nor 'should'\n"
+    assert done.stderr == f"{path}:4: level 'may' is neither 'must' nor 'should'\n"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_an_extension_module_is_seen_when_loaded_by_name(run: Run) -> None:
         """
     )
     assert result["outcome"] == "fail", result
-    assert result["failure"]["import_stack"][-1].endswith("case.py:12 in <module>")
+    assert result["failure"]["import_stack"][-1].endswith("case.py:11 in <module>")
 
 
 def test_an_import_that_fails_is_no_load(run: Run) -> None:

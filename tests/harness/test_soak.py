@@ -23,7 +23,7 @@ probe.check(way == "pass", "it works")
 """
 KNOWN = """
 [[expect]]
-rule = "added/case/1"
+rule = "added/case/flaky"
 outcome = "fail"
 reason = "it is broken"
 """
@@ -52,13 +52,13 @@ def test_a_seed_gives_its_delays_again(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["serial", "xdist"])
 def test_a_flake_fails_and_names_both_ends(suite: Callable[..., Suite], workers: list[str]) -> None:
     honest = suite()
-    honest.add("case.py", FLAKY.format(ways=["pass", "fail", "crash"]))
-    honest.add("steady.py", 'probe.check(True, "x")', rule="added/case/2")
+    honest.add("flaky.py", FLAKY.format(ways=["pass", "fail", "crash"]))
+    honest.add("steady.py", 'probe.check(True, "x")')
     result = honest.apart("cases", "--rule=added", "--soak=6", "--soak-seed=8f3a", *workers)
     ends = [["pass", "fail", "crash"][zlib.crc32(f"8f3a.{n}".encode()) % 3] for n in range(1, 7)]
     assert len(set(ends)) == 3
     result.assert_outcomes(passed=6 + ends.count("pass"), failed=6 - ends.count("pass"))
-    assert honest.outcomes() == {"added/case/1": "flake", "added/case/2": "pass"}
+    assert honest.outcomes() == {"added/case/flaky": "flake", "added/case/steady": "pass"}
     report = honest.report()
     assert report["suite"]["selected"] == 2
     flake, steady = (rule["points"][0] for rule in report["rules"])
@@ -85,10 +85,10 @@ def test_an_expectation_excuses_only_what_fails_each_time(
     code: int,
 ) -> None:
     honest = suite()
-    honest.add("case.py", FLAKY.format(ways=ways))
+    honest.add("flaky.py", FLAKY.format(ways=ways))
     honest.expect(KNOWN)
     assert honest.run("cases/added", "--soak=5", "--soak-seed=1").ret == code
-    assert honest.outcomes() == {"added/case/1": outcome}
+    assert honest.outcomes() == {"added/case/flaky": outcome}
 
 
 def test_a_race_that_hides_shows_in_a_soak(judge: Judge, write: Write) -> None:

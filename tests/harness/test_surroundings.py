@@ -32,7 +32,7 @@ def test_the_environment_is_an_allow_list(
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    made = environment.make(point("behaviour/ends.py", how="well"), installed, faux_device(), tmp_path)
+    made = environment.make(point("behaviour/point/ends.py", how="well"), installed, faux_device(), tmp_path)
     assert "from the shell" not in made.values()
     assert (made["LC_ALL"], made["OPENBLAS_CORETYPE"], made["OMP_NUM_THREADS"]) == ("C.UTF-8", "Haswell", "1")
     assert made["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "0"
@@ -45,7 +45,7 @@ def test_threads_are_the_users_choice(
     installed: subjects.Installed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    made = environment.make(point("import/lazy.py"), installed, faux_device(), tmp_path)
+    made = environment.make(point("import/lazy/none.py"), installed, faux_device(), tmp_path)
     assert made["OMP_NUM_THREADS"] == "4"
 
 
@@ -185,22 +185,25 @@ def test_the_commands_explain_themselves(tmp_path: Path) -> None:
     assert rules.stdout.endswith("3 rules, 7 points\n")
     assert harness("rules", "import/lazy", "--cases", str(CASES)).stdout.endswith("\n1 rule, 1 point\n")
     assert (rules.returncode, rules.stderr) == (0, "")
-    found = harness("rules", "--area=import", "--match=WITNESS", "--cases", str(CASES), "--json")
+    found = harness("rules", "--area=import", "--match=EVIDENCE", "--cases", str(CASES), "--json")
     (rule,) = json.loads(found.stdout)
-    assert (rule["rule"], rule["points"], rule["level"], rule["control"]) == ("import/witness/1", 5, "must", False)
-    assert rule["file"].endswith("tests/faux/cases/import/witness.py")
+    assert (rule["rule"], rule["points"], rule["level"], rule["control"]) == ("import/evidence/each", 5, "must", False)
+    assert rule["file"].endswith("tests/faux/cases/import/evidence/each.py")
     narrow = harness("rules", "--cases", str(CASES), COLUMNS="60").stdout.splitlines()
     assert max(len(line) for line in narrow if line.startswith(" ")) <= 60
     for words in (["--subject", "stock", "how=nonesuch"], ["how=nonesuch", "--subject", "stock"]):
-        anywhere = harness("run", str(CASES / "behaviour/ends.py"), *words)
+        anywhere = harness("run", str(CASES / "behaviour/point/ends.py"), *words)
         assert anywhere.returncode == 2
         assert "how=nonesuch is not in the matrix" in anywhere.stderr
     unknown = harness("rules", "imports", "--cases", str(CASES))
     assert (unknown.returncode, unknown.stderr[:42]) == (2, "error: no rule starts with 'imports'; near")
     for words, text in (
         (["run", "cases/nonesuch.py"], "error: there is no file cases/nonesuch.py"),
-        (["run", str(CASES / "behaviour/ends.py")], "say which how: how=well how=fails"),
-        (["run", str(CASES / "behaviour/ends.py"), "--contrl=1", "how=well"], "unrecognized arguments: --contrl=1"),
+        (["run", str(CASES / "behaviour/point/ends.py")], "say which how: how=well how=fails"),
+        (
+            ["run", str(CASES / "behaviour/point/ends.py"), "--contrl=1", "how=well"],
+            "unrecognized arguments: --contrl=1",
+        ),
         (["rules", "--cases", str(tmp_path / "none")], "error: there is no directory"),
     ):
         done = harness(*words)
@@ -209,7 +212,7 @@ def test_the_commands_explain_themselves(tmp_path: Path) -> None:
 
 
 def test_every_faux_case_has_a_good_header() -> None:
-    assert header.read_all(header.case_files(CASES))[1] == []
+    assert header.read_all(CASES)[1] == []
 
 
 @pytest.mark.parametrize("need", ["kernels", "triton"])
@@ -266,7 +269,7 @@ def test_an_interrupted_command_says_so_and_ends_by_the_signal() -> None:
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "commands.devices.find = lambda *_, **__: signal.raise_signal(signal.SIGINT)\n"
         "commands.subjects.find = lambda *_: None\n"
-        f"commands.main(['run', {str(CASES / 'behaviour/ends.py')!r}, 'how=well'])"
+        f"commands.main(['run', {str(CASES / 'behaviour/point/ends.py')!r}, 'how=well'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "interrupted\n")

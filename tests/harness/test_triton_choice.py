@@ -47,7 +47,7 @@ def installed(tmp_path: Path) -> Path:
 def run(place: Path, body: str, *more: Path) -> subprocess.CompletedProcess[str]:
     case = place.parent / "a" / "case.py"
     case.parent.mkdir(exist_ok=True)
-    header = '"""A rule."""\n# /// script\n# [tool.conformance]\n# rule = "a/b/1"\n# level = "must"\n# ///\n'
+    header = '"""A rule."""\n# /// script\n# [tool.conformance]\n# level = "must"\n# ///\n'
     case.write_text(header + "from harness import probe\n" + textwrap.dedent(body))
     paths = os.pathsep.join(map(str, [*more, place, ROOT]))
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": paths, "HOME": str(place.parent)}

@@ -31,14 +31,14 @@ def meta() -> dict[str, Any]:
 
 
 def rule(name: str, title: str = "What must hold holds.", text: str = "", level: str = "must") -> dict[str, Any]:
-    area, topic, number = name.split("/")
+    area, _, _ = name.split("/")
     return {
         "id": name,
         "title": title,
         "text": text,
         "level": level,
         "area": area,
-        "file": f"cases/{area}/{topic}_{number}.py",
+        "file": f"cases/{name}.py",
     }
 
 
@@ -67,13 +67,13 @@ def control(outcome: str = "fail", **more: Any) -> dict[str, Any]:
         "stdout": "",
         "stderr": "",
         "stack_dump": None,
-        "reproduce": "python -m harness run cases/races/fork_3.py --control",
+        "reproduce": "python -m harness run cases/races/fork/in_import.py --control",
         **more,
     }
 
 
 def soak(**more: Any) -> dict[str, Any]:
-    command = "python -m harness run cases/races/first_use_1.py --jitter 8f3a11.2"
+    command = "python -m harness run cases/races/first_use/threads.py --jitter 8f3a11.2"
     return {
         "seed": "8f3a11",
         "asked": 3,
@@ -150,7 +150,7 @@ The rule holds in each order of the two imports:
 
 By hand:
 
-    python cases/import/lazy_1.py order=npu_only
+    python cases/import/lazy/order.py order=npu_only
 """
 
 EAGER = """\
@@ -170,46 +170,50 @@ Thread 0x00007f3c1d7fe700 (most recent call first):
 
 Current thread 0x00007f3c24a5f740 (most recent call first):
   File "site-packages/torch_npu/npu/graphs.py", line 214 in replay
-  File "cases/npugraph/replay_2.py", line 31 in <module>
+  File "cases/npugraph/replay/overwritten.py", line 31 in <module>
 """
 
 
 def results() -> list[dict[str, Any]]:
     """A run as rich as real ones: every outcome and verdict, several areas, long and short texts."""
     lazy = rule(
-        "import/lazy/1",
+        "import/lazy/order",
         "`import torch_npu` loads neither Dynamo nor Inductor.",
         LAZY,
     )
     trigger = rule(
-        "import/trigger/3",
+        "import/trigger/reload",
         "Setup runs once when `torch._dynamo` is imported, whatever came first.",
         "A trigger that is registered too late never fires; one that fires twice registers the backends twice.",
     )
-    inventory = rule("import/inventory/2", "The Dynamo patches of the eager import are all in place after the trigger.")
-    silent = rule("import/output/1", "Importing torch_npu prints nothing.", level="should")
+    inventory = rule(
+        "import/inventory/patches", "The Dynamo patches of the eager import are all in place after the trigger."
+    )
+    silent = rule("import/output/silent", "Importing torch_npu prints nothing.", level="should")
     entry = rule(
-        "entry_points/backends/1",
+        "entry_points/backends/listed",
         "`torch._dynamo.list_backends()` names npu, npugraph_ex and npugraphs before anything was compiled.",
     )
-    onnx = rule("onnx/export/1", "`torch.onnx.export` of an NPU module gives the graph that the CPU module gives.")
+    onnx = rule(
+        "onnx/export/same_graph", "`torch.onnx.export` of an NPU module gives the graph that the CPU module gives."
+    )
     race = rule(
-        "races/first_compile/1",
+        "races/first_compile/threads",
         "Threads that compile for the first time at the same moment see one setup, complete, and none sees half of it.",
         "Serving engines warm up from a thread pool.",
     )
-    fork = rule("races/fork/2", "A child forked during setup either has all of it or does it again.")
-    replay = rule("npugraph/replay/2", "A captured graph replays after its inputs were overwritten in place.")
+    fork = rule("races/fork/in_setup", "A child forked during setup either has all of it or does it again.")
+    replay = rule("npugraph/replay/overwritten", "A captured graph replays after its inputs were overwritten in place.")
     stray = rule(
-        "npugraph/pool/1", "Interpreter exit ends the compile workers that a graph pool started.", level="should"
+        "npugraph/pool/ends", "Interpreter exit ends the compile workers that a graph pool started.", level="should"
     )
-    launch = rule("fast_launch/plan/4", "A launch plan is rebuilt when the stride of an argument changes.")
-    launch_key = rule("fast_launch/plan/10", "The key of a launch plan does not keep its tensors alive.")
-    judge = rule("compile/invalid/1", "An invalid option fails without touching the device.")
-    slow = rule("compile/options/3", "Options of one `torch.compile` call do not leak into the next.")
+    launch = rule("fast_launch/plan/stride", "A launch plan is rebuilt when the stride of an argument changes.")
+    launch_key = rule("fast_launch/plan/weak_key", "The key of a launch plan does not keep its tensors alive.")
+    judge = rule("compile/invalid/untouched", "An invalid option fails without touching the device.")
+    slow = rule("compile/options/separate", "Options of one `torch.compile` call do not leak into the next.")
 
-    churn = rule("races/fork/3", "A child forked while another thread imports can import.", level="should")
-    first = rule("races/first_use/1", "Two threads that use the device first initialise it once.")
+    churn = rule("races/fork/in_import", "A child forked while another thread imports can import.", level="should")
+    first = rule("races/first_use/threads", "Two threads that use the device first initialise it once.")
 
     eager = expected(
         "fail",
@@ -221,13 +225,13 @@ def results() -> list[dict[str, Any]]:
         expected="not loaded",
         found="torch._dynamo and 412 modules below it",
         import_stack=[
-            "cases/import/lazy_1.py:24 in <module>",
+            "cases/import/lazy/order.py:24 in <module>",
             "site-packages/torch_npu/__init__.py:61 in <module>",
             "site-packages/torch_npu/dynamo/__init__.py:9 in <module>",
         ],
         traceback=[
             "Traceback (most recent call last):",
-            '  File "cases/import/lazy_1.py", line 26, in <module>',
+            '  File "cases/import/lazy/order.py", line 26, in <module>',
             '    probe.modules.absent("torch._dynamo", "torch._inductor")',
             "harness.probe.CheckFailed: torch._dynamo must be absent after import torch_npu",
         ],

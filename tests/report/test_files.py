@@ -90,7 +90,7 @@ def test_junit_is_linked_when_it_lies_beside(tmp_path: Path) -> None:
 def test_command_prints_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = write(sample.results(), sample.meta(), tmp_path)
     assert main([str(paths.json)]) == 0
-    assert "import/trigger/3" in capsys.readouterr().out
+    assert "import/trigger/reload" in capsys.readouterr().out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.json"]
 
 

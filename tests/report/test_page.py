@@ -141,10 +141,10 @@ def test_output_of_passing_points_is_left_to_the_json() -> None:
 def test_controls_and_repetitions_are_shown() -> None:
     text = page()
     assert "Control: plain PyTorch ends with fail: the child forked during the import ends" in text
-    assert "python -m harness run cases/races/fork_3.py --control" in text
+    assert "python -m harness run cases/races/fork/in_import.py --control" in text
     assert "Control: plain PyTorch passes, so torch_npu is at fault" in text
     assert "Soak: 2 pass, 1 fail of 3 repetitions, seed 8f3a11." in text
-    assert "python -m harness run cases/races/first_use_1.py --jitter 8f3a11.2" in text
+    assert "python -m harness run cases/races/first_use/threads.py --jitter 8f3a11.2" in text
     upstream = sample.point(sample.rule("a/b/1"), "xpass", expected=sample.expected(), control=sample.control())
     assert "Fails with plain PyTorch as well. Remove the entry at" in page(upstream)
 
@@ -266,7 +266,7 @@ def test_failing_points_are_open_and_known_ones_closed(show: Any) -> None:
         browser.run("[...document.querySelectorAll('.point.urgent')].filter(d => !d.open).length") == 2
     )  # of 5 crashes
     assert browser.run(
-        "document.querySelector('[id=\"import/trigger/3\"] .point.fail .command code').checkVisibility()"
+        "document.querySelector('[id=\"import/trigger/reload\"] .point.fail .command code').checkVisibility()"
     )
     assert browser.run("[...document.querySelectorAll('.point.expected')].filter(d => d.open).length") == 0
 
@@ -277,11 +277,11 @@ def test_filter_by_verdict_area_and_text(show: Any) -> None:
     browser.run(chip("broken"))
     broken = browser.run(VISIBLE)
     assert broken == [
-        "import/trigger/3",
-        "npugraph/pool/1",
-        "npugraph/replay/2",
-        "races/first_compile/1",
-        "races/first_use/1",
+        "import/trigger/reload",
+        "npugraph/pool/ends",
+        "npugraph/replay/overwritten",
+        "races/first_compile/threads",
+        "races/first_use/threads",
     ]
     assert browser.run("document.querySelector('.chip.broken').ariaPressed") == "true"
     assert browser.run("shown.value") == "5 of 16 rules"
@@ -291,9 +291,9 @@ def test_filter_by_verdict_area_and_text(show: Any) -> None:
     browser.run(chip("known"))
     assert len(browser.run(VISIBLE)) == 7
     browser.run("area.value = 'import'; area.dispatchEvent(new Event('change'))")
-    assert browser.run(VISIBLE) == ["import/lazy/1", "import/trigger/3"]
+    assert browser.run(VISIBLE) == ["import/lazy/order", "import/trigger/reload"]
     browser.run(search("EAGERLY modules"))
-    assert browser.run(VISIBLE) == ["import/lazy/1"]
+    assert browser.run(VISIBLE) == ["import/lazy/order"]
     browser.run(search("eagerly nonsense"))
     assert browser.run(VISIBLE) == []
     assert browser.run("nothing.checkVisibility()")
@@ -306,7 +306,7 @@ def test_filter_by_verdict_area_and_text(show: Any) -> None:
 def test_text_filter_finds_what_is_folded(show: Any) -> None:
     browser = show("sample")
     browser.run(search("defeats every later patch"))
-    assert browser.run(VISIBLE) == ["import/lazy/1"]
+    assert browser.run(VISIBLE) == ["import/lazy/order"]
 
 
 def test_keyboard_reaches_everything(show: Any) -> None:
@@ -317,35 +317,35 @@ def test_keyboard_reaches_everything(show: Any) -> None:
     assert browser.run("document.activeElement.id") == "text"
     for letter in "trigger":
         browser.key(letter)
-    assert browser.run(VISIBLE) == ["import/inventory/2", "import/lazy/1", "import/trigger/3"]
+    assert browser.run(VISIBLE) == ["import/inventory/patches", "import/lazy/order", "import/trigger/reload"]
     browser.key("Escape")
     assert len(browser.run(VISIBLE)) == 16
     browser.run("document.querySelector('.chip.stale').focus()")
     browser.key("Enter")
-    assert browser.run(VISIBLE) == ["races/fork/2"]
-    browser.run("document.querySelector('[id=\"races/fork/2\"] .more > summary').focus()")
+    assert browser.run(VISIBLE) == ["races/fork/in_setup"]
+    browser.run("document.querySelector('[id=\"races/fork/in_setup\"] .more > summary').focus()")
     browser.key("Enter")
-    assert browser.run("document.querySelector('[id=\"races/fork/2\"] .more').open")
+    assert browser.run("document.querySelector('[id=\"races/fork/in_setup\"] .more').open")
     # Boxes that scroll can be scrolled without a pointer, controls have names.
     assert browser.run("[...document.querySelectorAll('pre, .scroll, .command code')].every(e => e.tabIndex === 0)")
     assert browser.run("[...document.querySelectorAll('select, input')].every(e => e.labels.length)")
 
 
 def test_link_to_a_point_unfolds_it_even_when_filtered_away(show: Any) -> None:
-    browser = show("sample#import/lazy/1:import/lazy/1[order=twice]")
-    point = "document.getElementById('import/lazy/1:import/lazy/1[order=twice]')"
+    browser = show("sample#import/lazy/order:import/lazy/order[order=twice]")
+    point = "document.getElementById('import/lazy/order:import/lazy/order[order=twice]')"
     assert browser.run(f"{point}.open && {point}.querySelector('.command').checkVisibility()")
     browser.run(chip("conforms"))
     browser.run("window.changed = new Promise(done => addEventListener('hashchange', () => done(), {once: true})); 0")
-    browser.run("location.hash = '#races/fork/2'; changed")
-    assert "races/fork/2" in browser.run(VISIBLE)
+    browser.run("location.hash = '#races/fork/in_setup'; changed")
+    assert "races/fork/in_setup" in browser.run(VISIBLE)
 
 
 def test_copy_button_copies_or_selects_the_command(show: Any) -> None:
     browser = show("sample")
     browser.run("window.copied = null; navigator.clipboard.writeText = async text => { window.copied = text }")
-    button = "document.querySelector('[id=\"import/trigger/3\"] .copy')"
-    command = "python -m harness.child cases/import/trigger_3.py order=after"
+    button = "document.querySelector('[id=\"import/trigger/reload\"] .copy')"
+    command = "python -m harness.child cases/import/trigger/reload.py order=after"
     assert (
         browser.run(f"{button}.click(); new Promise(done => setTimeout(() => done({button}.textContent)))") == "Copied"
     )

@@ -179,7 +179,7 @@ def test_a_report_may_not_contradict_itself() -> None:
     index = place("fail")[0]
     report["rules"][index]["verdict"] = "conforms"
     assert problems(report) == [
-        f"/rules/{index}/verdict: 'conforms', but the points of import/trigger/3 make it 'broken'"
+        f"/rules/{index}/verdict: 'conforms', but the points of import/trigger/reload make it 'broken'"
     ]
 
     report = copy.deepcopy(GOOD)

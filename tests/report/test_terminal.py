@@ -90,9 +90,9 @@ def test_controls_and_repetitions_are_told() -> None:
     shown = text(color=False, width=200)
     assert "moment=import: upstream: fail\n" in shown
     assert "control: plain PyTorch ends with fail: the child forked during the import ends\n" in shown
-    assert "      $ python -m harness run cases/races/fork_3.py --control\n" in shown
+    assert "      $ python -m harness run cases/races/fork/in_import.py --control\n" in shown
     assert "control: plain PyTorch passes, so torch_npu is at fault\n" in shown
-    assert "      fail: python -m harness run cases/races/first_use_1.py --jitter 8f3a11.2\n" in shown
+    assert "      fail: python -m harness run cases/races/first_use/threads.py --jitter 8f3a11.2\n" in shown
 
 
 def test_totals_line() -> None:

@@ -1,0 +1,46 @@
+"""A npugraph_ex that the user has imported stays the one in sys.modules, whatever is set up or registered later.
+
+Importing the package loads Dynamo, and so runs setup in the middle of the import. If registration then puts a new,
+unloaded stand-in under the name, two modules of one name exist: what is set on the user's one (a patched pass, a
+handler) is not seen by the other.
+"""
+
+# /// script
+# [tool.conformance]
+# level = "must"
+# matrix = { then = ["use", "register"], dynamo = ["loaded", "not_loaded"] }
+# timeout = 60
+# releases = ">=2.10"
+# ///
+
+import importlib
+import sys
+
+import torch
+import torch_npu.dynamo
+from harness import probe
+
+if probe.param("dynamo") == "loaded":
+    import torch._dynamo
+
+import npugraph_ex
+
+npugraph_ex.mark_of_the_user = mark = object()
+steps = {
+    "import_again": lambda: importlib.import_module("torch._dynamo"),
+    "compile": lambda: torch.compile(lambda x: x, backend="npugraph_ex"),
+    "register": torch_npu.dynamo._register_backends,
+}
+lost = {}
+for step in ("import_again", "compile") if probe.param("then") == "use" else ("register",):
+    steps[step]()
+    held = sys.modules["npugraph_ex"]
+    again = importlib.import_module("npugraph_ex")
+    kept = {
+        "npugraph_ex in sys.modules": held is npugraph_ex,
+        "npugraph_ex imported again": again is npugraph_ex,
+        "attribute that the user has set": getattr(again, "mark_of_the_user", None) is mark,
+    }
+    if not all(kept.values()):
+        lost[step] = [what for what, holds in kept.items() if not holds]
+probe.equal(lost, {}, "what is no longer the user's own, by step")
