@@ -12,7 +12,7 @@ JOBS    ?= auto
 ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup conformance reference test lint compat bench opcoverage faults soak sanitize clean clean-env
+.PHONY: help setup conformance reference test lint compat bench opcoverage faults stress sanitize clean clean-env
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,16 +70,16 @@ bench: setup ## measure: what the harness, the reference implementation and the 
 	$(BIN)/python bench/op_cost.py $(ARGS)
 
 opcoverage: setup ## run PyTorch's operator database on the simulator against the CPU; writes docs/opcoverage.md
-	$(BIN)/python tools/opcoverage.py $(ARGS)
+	$(BIN)/python tools/simnpu/opcoverage.py $(ARGS)
 
 faults: setup ## make every call to the simulated runtime fail in turn; writes docs/faults.md
-	$(BIN)/python tools/faults.py $(ARGS)
+	$(BIN)/python tools/simnpu/faults.py $(ARGS)
 
-soak: setup ## use the simulator for 10 minutes from many threads; fails for an error or growth
-	$(BIN)/python tools/soak.py $(ARGS)
+stress: setup ## use the simulator for 10 minutes from many threads; fails for an error or growth
+	$(BIN)/python tools/simnpu/stress.py $(ARGS)
 
 sanitize: setup ## the simulator's native tests under address, undefined-behaviour and thread sanitizers
-	$(BIN)/python tools/sanitize.py $(ARGS)
+	$(BIN)/python tools/simnpu/sanitize.py $(ARGS)
 
 clean: ## remove what runs have written
 	rm -rf build .pytest_cache .ruff_cache .nox

@@ -76,7 +76,7 @@ def native(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs code with `acl` imported on the simulator."""
     return subprocess.run(
         [sys.executable, "-c", f"import acl\n{code}"],
-        env=simnpu.environ() | environment | {"PYTHONPATH": str(Path(__file__).parent)},
+        env=simnpu.environ() | environment | {"PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,
         text=True,
         timeout=60,

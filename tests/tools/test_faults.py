@@ -1,10 +1,10 @@
-"""tools/faults.py: how a disturbed run is classified, and one real fault from end to end."""
+"""tools/simnpu/faults.py: how a disturbed run is classified, and one real fault from end to end."""
 
 from __future__ import annotations
 
 import pytest
 
-from tools import faults
+from tools.simnpu import faults
 
 LOG = "1.5 pid=1 tid=1 aclrtMalloc(size=512) -> 507000\n"
 TRACE = "Traceback (most recent call last):\n  File …\nRuntimeError: {}\n"

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("tools/opcoverage.py --jobs 0", "--jobs and --timeout must be 1 or more"),
-        ("tools/opcoverage.py --timeout 0", "--jobs and --timeout must be 1 or more"),
-        ("tools/faults.py --jobs 0", "--jobs must be 1 or more"),
-        ("tools/sanitize.py --repeat 0", "--repeat must be 1 or more"),
-        ("tools/soak.py --minutes 0", "is not above 0"),
-        ("tools/soak.py --fault aclrtMalloc", "SIMNPU_FAULT=aclrtMalloc cannot be understood"),
+        ("tools/simnpu/opcoverage.py --jobs 0", "--jobs and --timeout must be 1 or more"),
+        ("tools/simnpu/opcoverage.py --timeout 0", "--jobs and --timeout must be 1 or more"),
+        ("tools/simnpu/faults.py --jobs 0", "--jobs must be 1 or more"),
+        ("tools/simnpu/sanitize.py --repeat 0", "--repeat must be 1 or more"),
+        ("tools/simnpu/stress.py --minutes 0", "is not above 0"),
+        ("tools/simnpu/stress.py --fault aclrtMalloc", "SIMNPU_FAULT=aclrtMalloc cannot be understood"),
         ("bench/compile_cost.py --rounds 0", "--rounds must be 1 or more"),
         ("bench/import_cost.py --rounds 0", "--rounds must be 1 or more"),
         ("bench/lazy_calls.py --rounds 1", "at least 2 rounds"),

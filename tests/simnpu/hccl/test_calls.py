@@ -7,11 +7,12 @@ import os
 import threading
 
 import acl
-import hccl_calls as hccl
 import pytest
-from hccl_calls import Buffer, numbers
-from hccl_ranks import Rank, on_ranks
 from isolated import on_simulator
+
+from hccl import calls as hccl
+from hccl.calls import Buffer, numbers
+from hccl.ranks import Rank, on_ranks
 
 BEYOND_THE_RING = 500_001  # a third of it in int32 exceeds what a channel holds at once
 

@@ -13,7 +13,7 @@ from isolated import on_simulator
 import simnpu
 from harness import collecting
 
-CORPUS = Path(__file__).with_name("ops_corpus.py")
+CORPUS = Path(__file__).with_name("corpus.py")
 FAMILIES = {
     # family: the least number of comparisons, so that an emptied table is noticed
     "unary": 350,

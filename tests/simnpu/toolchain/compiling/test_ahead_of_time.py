@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import simnpu
-from compiling.stack import NEEDS_KERNELS, SECONDS
+from toolchain.compiling.stack import NEEDS_KERNELS, SECONDS
 
 pytestmark = NEEDS_KERNELS
 

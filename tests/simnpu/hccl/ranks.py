@@ -24,7 +24,7 @@ from typing import Any
 import simnpu
 from harness import collecting
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 _IN_CHILD = "SIMNPU_TEST_RANK"
 _FINISHED = "rank finished"
 NATIVE_SECONDS = 60
@@ -90,8 +90,8 @@ def start_ranks(
             facts = json.dumps([test.__module__, test.__name__, number, count, parameters, directory, pipes])
             with log.open("w") as file:
                 process = subprocess.Popen(
-                    [sys.executable, __file__, facts],
-                    cwd=ROOT,
+                    [sys.executable, "-m", __name__, facts],
+                    cwd=ROOT / "tests" / "simnpu",
                     env=environment | {_IN_CHILD: "1"},
                     stdin=subprocess.DEVNULL,
                     stdout=file,

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hccl_ranks import ROOT, TORCH_SECONDS, Rank, end_group, on_ranks
 
 import simnpu
 from harness import collecting
+from hccl.ranks import ROOT, TORCH_SECONDS, Rank, end_group, on_ranks
 
-WORKER = Path(__file__).with_name("hccl_worker.py")
+WORKER = Path(__file__).with_name("worker.py")
 
 
 def torchrun(ranks: int, environment: dict[str, str], *arguments: str) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import simnpu
-from compiling.stack import NEEDS_KERNELS, SECONDS
 from harness import collecting
+from toolchain.compiling.stack import NEEDS_KERNELS, SECONDS
 
 pytestmark = NEEDS_KERNELS
 

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("faults_program.py")
 DOCUMENT = ROOT / "docs" / "faults.md"
 SUMMARY = ROOT / "docs" / "simnpu.md"
-SUMMARY_BEGIN = "<!-- written by tools/faults.py: begin -->"
-SUMMARY_END = "<!-- written by tools/faults.py: end -->"
+SUMMARY_BEGIN = "<!-- written by tools/simnpu/faults.py: begin -->"
+SUMMARY_END = "<!-- written by tools/simnpu/faults.py: end -->"
 # A hang is told by what the process does, not by the clock alone: a loaded machine may need minutes for seconds' work.
 IDLE_SECONDS = 30  # for so long hardly ever a thread wanted a processor
 IDLE_SHARE = 0.2  # "hardly ever": threads that poll wake now and then
@@ -308,10 +308,11 @@ def document(verdicts: list[Verdict], identity: str) -> str:
     lines = [
         "# Faults",
         "",
-        "Written by `python tools/faults.py`. A small program (allocate, copy, compute, differentiate, draw, stream,",
-        "event, graph, callback, print, free) runs once undisturbed, which tells the calls it makes to the runtime;",
-        "then once per call with that call failing, the first time or every time, each in a fresh process. Operators",
-        "(`aclnn…`) fail the first time only. A crash, a hang or a wrong number is explained in the last column.",
+        "Written by `python tools/simnpu/faults.py`. A small program (allocate, copy, compute, differentiate, draw,",
+        "stream, event, graph, callback, print, free) runs once undisturbed, which tells the calls it makes to the",
+        "runtime; then once per call with that call failing, the first time or every time, each in a fresh process.",
+        "Operators (`aclnn…`) fail the first time only. A crash, a hang or a wrong number is explained in the",
+        "last column.",
         "",
         f"Simulator {identity}.",
         "",
@@ -382,10 +383,11 @@ def unexplained(verdicts: list[Verdict]) -> list[str]:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="tools/faults.py",
+        prog="tools/simnpu/faults.py",
         description="Make every call to the simulated runtime fail in turn and classify what a program sees.",
         epilog="Writes docs/faults.md, and its summary in docs/simnpu.md. Exit code 1: a crash, a hang or a wrong "
-        "number that tools/faults.py does not explain. Example: tools/faults.py --call aclrtMemcpy --keep /tmp/outputs",
+        "number that tools/simnpu/faults.py does not explain. "
+        "Example: tools/simnpu/faults.py --call aclrtMemcpy --keep /tmp/outputs",
     )
     parser.add_argument(
         "--call", action="append", default=[], metavar="NAME", help="only this call; nothing is written"

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 500
 JOBS = 2
 
@@ -92,7 +92,7 @@ def run(kind: str, program: Path, repeat: int) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="tools/sanitize.py",
+        prog="tools/simnpu/sanitize.py",
         description="Run the simulated runtime's native tests under address+undefined and thread sanitizer.",
         epilog="Builds in the simulator's cache (SIMNPU_CACHE), once per sanitizer. Exit code 1 for any finding.",
     )

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from simnpu.toolchain import surroundings
-from tools import opcoverage
-from tools.opcoverage import Key, Records, Summary, Worker, explanation, missing_name, verdict
+from tools.simnpu import opcoverage
+from tools.simnpu.opcoverage import Key, Records, Summary, Worker, explanation, missing_name, verdict
 
 TOOLS = Path(opcoverage.__file__).parent
 
@@ -164,7 +164,7 @@ def test_the_page_groups_by_what_is_missing():
             record("mul", dtype="int64", wrong=["sample 0: a | b"], differing=1),
             record("div", dtype="bool", samples=0),
         ]
-    ).markdown("build 1", "tools/opcoverage.py")
+    ).markdown("build 1", "tools/simnpu/opcoverage.py")
     assert "| float32 | forward | 3 | 1 | 2 | 0 |" in page
     assert "| bool | forward | 0 | 0 | 0 | 0 |" in page
     assert "| aclnnSub | rsub, sub |" in page

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compiling.stack import NEEDS_KERNELS
+from toolchain.compiling.stack import NEEDS_KERNELS
 
 pytestmark = NEEDS_KERNELS
 

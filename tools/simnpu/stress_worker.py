@@ -1,4 +1,5 @@
-"""The program that tools/soak.py runs for minutes: threads use the device in every way at once, and check each number.
+"""The program that tools/simnpu/stress.py runs for minutes: threads use the device in every way at once and check
+each number.
 
 Writes a JSON line per sample, per finding and at the end to the file descriptor that it is given.
 """
@@ -280,7 +281,7 @@ class Round:
 
     def run(self, seed: int, scenarios: list[Scenario]) -> None:
         threads = [
-            threading.Thread(target=self.work, args=(seed, number, scenarios), name=f"soak-{number}")
+            threading.Thread(target=self.work, args=(seed, number, scenarios), name=f"stress-{number}")
             for number in range(THREADS)
         ]
         for thread in threads:
@@ -355,20 +356,20 @@ def sample(process: psutil.Process, trim: Callable[[int], int]) -> dict[str, Any
 
 
 def load(path: Path) -> list[Scenario]:
-    """The functions of the file whose names begin with soak_. Raises SystemExit if there is none."""
-    spec = importlib.util.spec_from_file_location("soak_scenarios", path)
+    """The functions of the file whose names begin with stress_. Raises SystemExit if there is none."""
+    spec = importlib.util.spec_from_file_location("stress_scenarios", path)
     if spec is None or spec.loader is None:
         raise SystemExit(f"error: {path} is no Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found: list[Any] = [value for name, value in vars(module).items() if name.startswith("soak_") and callable(value)]
+    found: list[Any] = [value for name, value in vars(module).items() if name.startswith("stress_") and callable(value)]
     if not found:
-        raise SystemExit(f"error: {path} has no function soak_…(place)")
+        raise SystemExit(f"error: {path} has no function stress_…(place)")
     return found
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Part of tools/soak.py, which says what it does.")
+    parser = argparse.ArgumentParser(description="Part of tools/simnpu/stress.py, which says what it does.")
     parser.add_argument("--report-fd", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--rounds", type=int)

@@ -1,4 +1,4 @@
-"""A worker of tools/opcoverage.py: runs PyTorch's operators on the simulated NPU and on the CPU, and compares.
+"""A worker of tools/simnpu/opcoverage.py: runs PyTorch's operators on the simulated NPU and on the CPU, and compares.
 
 Reads tasks and writes records, a JSON object per line. Every task has a forked process of its own: whatever it breaks,
 the next one finds the fresh interpreter that imported torch but never touched the device.
@@ -25,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path[0] = str(Path(__file__).parents[1])
+sys.path[0] = str(Path(__file__).parents[2])
 from simnpu import calls  # noqa: E402 - found by the line above
 
 Record = dict[str, Any]

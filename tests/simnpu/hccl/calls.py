@@ -13,7 +13,8 @@ import struct
 from collections.abc import Sequence
 
 import acl
-from hccl_ranks import Rank
+
+from hccl.ranks import Rank
 
 PARAMETER, NOT_SUPPORTED, TIMEOUT, REMOTE = 1, 5, 9, 21  # HcclResult
 STREAM_FAILED, STREAM_TIMED_OUT = 507000, 507048

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 
-from compiling.stack import NEEDS_KERNELS, Stack, finish, stack  # noqa: F401 - the fixture
+from toolchain.compiling.stack import NEEDS_KERNELS, Stack, finish, stack  # noqa: F401 - the fixture
 
 pytestmark = NEEDS_KERNELS
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import simnpu  # noqa: E402 - found by the line above
@@ -464,7 +464,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: tools/opcoverage.py --op 'nn.functional.*' --dtype float32 --direction backward",
+        epilog="example: tools/simnpu/opcoverage.py --op 'nn.functional.*' --dtype float32 --direction backward",
     )
     parser.add_argument(
         "--op", action="append", default=[], metavar="NAME", help="only this operator; a pattern; repeatable"
@@ -550,7 +550,7 @@ def main(argv: list[str] | None = None) -> int:
     filtered = options.op or options.dtype or options.direction or options.samples
     table = options.table or (None if filtered or not finished else TABLE)
     if table:
-        command = " ".join(["tools/opcoverage.py", *(sys.argv[1:] if argv is None else argv)])
+        command = " ".join(["tools/simnpu/opcoverage.py", *(sys.argv[1:] if argv is None else argv)])
         table.write_text(summary.markdown(build, command), encoding="utf-8")
         print(f"written: {table}")
     if not finished:

@@ -167,7 +167,8 @@ def test_pythons_fault_handler_does_not_see_a_kernels_fault(enabled: str):
 CRASH = """
 import ctypes, faulthandler, sys
 sys.path.insert(0, "tests/simnpu")
-import acl, kernels, test_kernel_faults as here
+import acl, kernels
+from runtime import test_kernel_faults as here
 if "before" in sys.argv: faulthandler.enable()
 stream, stub = here._prepare("write_at")
 here._still_works(stream)

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = Path(__file__).with_name("soak_worker.py")
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(__file__).with_name("stress_worker.py")
 PROGRESS_SECONDS = 15
 SAMPLES = 100  # about so many in a run by time
 PATIENCE_SECONDS = 180  # a process that says nothing for so long hangs; a round takes about a second
@@ -342,7 +342,7 @@ def least_rounds(text: str) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="tools/soak.py",
+        prog="tools/simnpu/stress.py",
         description="Use the simulated NPU through the unmodified torch_npu for minutes: two processes (plain and "
         "expandable segments), four threads each, the interpreter changing threads every microsecond. Threads compute, "
         "allocate, copy, capture and replay graphs, order streams by events, run callbacks, and check every number. "
@@ -362,7 +362,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, metavar="N", help="repeat an earlier run's choices (default: new ones)")
     parser.add_argument("--only", action="append", default=[], metavar="SCENARIO", help="only this one; repeatable")
     parser.add_argument(
-        "--also", type=Path, metavar="FILE", help="more scenarios: each function soak_…(place) of this Python file"
+        "--also", type=Path, metavar="FILE", help="more scenarios: each function stress_…(place) of this Python file"
     )
     parser.add_argument("--fault", metavar="RULE", help="make calls fail, as SIMNPU_FAULT says")
     options = parser.parse_args(argv)
@@ -371,7 +371,7 @@ def main(argv: list[str] | None = None) -> int:
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
 
     again = f"--seed {seed} " + (f"--rounds {options.rounds}" if options.rounds else f"--minutes {options.minutes:g}")
-    print(f"to repeat: python tools/soak.py {again}", flush=True)
+    print(f"to repeat: python tools/simnpu/stress.py {again}", flush=True)
     sys.path.insert(0, str(ROOT))
     from simnpu.settings import SettingError
 

@@ -1,4 +1,4 @@
-"""The program into which tools/faults.py injects faults: a bit of everything that reaches the device runtime.
+"""The program into which tools/simnpu/faults.py injects faults: a bit of everything that reaches the device runtime.
 
 Writes what each step computed, as a JSON line per step, to the file that is its argument.
 """

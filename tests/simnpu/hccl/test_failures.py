@@ -13,10 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import acl
-import hccl_calls as hccl
 import pytest
-from hccl_calls import Buffer, numbers
-from hccl_ranks import Rank, on_ranks
+
+from hccl import calls as hccl
+from hccl.calls import Buffer, numbers
+from hccl.ranks import Rank, on_ranks
 
 KILLED = -signal.SIGKILL
 INT32 = hccl.TYPES["int32"][0]

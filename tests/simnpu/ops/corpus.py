@@ -1,6 +1,6 @@
 """The corpus of operator calls that the simulated NPU must answer as the CPU does.
 
-Run in a child on the simulated NPU by test_ops.py: `ops_corpus.py REPORT [FAMILY...]` writes one JSON object per case.
+Run in a child on the simulated NPU by test_ops.py: `corpus.py REPORT [FAMILY...]` writes one JSON object per case.
 Each case names the aclnn functions that it must have reached, so that an operator which quietly ran elsewhere (a CPU
 fallback, a decomposition) is noticed.
 """

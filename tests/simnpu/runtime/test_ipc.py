@@ -24,8 +24,8 @@ class Other:
 
     def __init__(self, device: int = 0) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, __file__, str(device)],
-            cwd=ROOT,
+            [sys.executable, "-m", __name__, str(device)],
+            cwd=ROOT / "tests" / "simnpu",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -226,7 +226,7 @@ def test_keys_that_are_none_are_refused():
 
 @on_simulator(memory="8M")
 def test_physical_memory_is_shared_by_handle():
-    from test_runtime_memory import physical
+    from runtime.test_memory import physical
 
     acl.set_device()
     size = 2 * MEBI

@@ -1,4 +1,4 @@
-"""The verdicts of tools/soak.py: on figures made up here, on programs that misbehave as told, and on the simulator."""
+"""The verdicts of tools/simnpu/stress.py: on figures made up here, on programs told to misbehave, on the simulator."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tools import soak
-from tools.soak import LEAST, MEBI, RESIDENT, Sample, Worker, findings, growth, watch
+from tools.simnpu import stress
+from tools.simnpu.stress import LEAST, MEBI, RESIDENT, Sample, Worker, findings, growth, watch
 
 
 def series(name: str, values: list[float], **others: float) -> list[Sample]:
@@ -137,7 +137,7 @@ def test_a_process_that_does_not_end_well_ends_the_run_with_the_cause(
 ):
     worker, other = fake(what, tmp_path), fake("hangs", tmp_path)
     assert watch([worker, other])
-    (problem,) = soak.verdict([worker, other], whole=True)
+    (problem,) = stress.verdict([worker, other], whole=True)
     assert problem.startswith(f"{what}: ")
     assert not [fragment for fragment in fragments if fragment not in problem], problem
     assert "1 rounds, 10 checks" in capsys.readouterr().out
@@ -148,7 +148,7 @@ def test_a_process_that_does_not_end_well_ends_the_run_with_the_cause(
 def test_a_process_that_hangs_is_ended_with_its_stacks(tmp_path: Path):
     worker = fake("hangs", tmp_path)
     assert watch([worker], patience=2)
-    (problem,) = soak.verdict([worker], whole=True)
+    (problem,) = stress.verdict([worker], whole=True)
     assert "hangs: nothing was heard for 2 s" in problem
     assert "in wait_for_ever" in problem or "no process" in problem, problem
     assert gone(worker)
@@ -157,7 +157,7 @@ def test_a_process_that_hangs_is_ended_with_its_stacks(tmp_path: Path):
 def test_a_healthy_process_has_no_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     worker = fake("works", tmp_path)
     assert watch([worker])
-    assert soak.verdict([worker], whole=True) == []
+    assert stress.verdict([worker], whole=True) == []
     shown = capsys.readouterr().out
     assert "works: 21 rounds, 210 checks, 20 samples" in shown
     assert "file descriptors" in shown
@@ -167,14 +167,14 @@ def test_ctrl_c_ends_the_processes_and_shows_what_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     workers = [fake("interrupts", tmp_path)]
-    monkeypatch.setattr(soak, "workers_for", lambda _options, _seed: workers)
+    monkeypatch.setattr(stress, "workers_for", lambda _options, _seed: workers)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        assert soak.main(["--seed", "5"]) == 130
+        assert stress.main(["--seed", "5"]) == 130
     finally:
         signal.signal(signal.SIGINT, before)
     shown = capsys.readouterr()
-    assert "to repeat: python tools/soak.py --seed 5 --minutes 10" in shown.out
+    assert "to repeat: python tools/simnpu/stress.py --seed 5 --minutes 10" in shown.out
     assert "interrupts: " in shown.out
     assert "interrupted: no verdict about growth" in shown.err
     assert gone(workers[0])
@@ -182,16 +182,16 @@ def test_ctrl_c_ends_the_processes_and_shows_what_is_known(
 
 def scenarios(tmp_path: Path, body: str) -> list[str]:
     file = tmp_path / "more.py"
-    head = "import os, torch\nKEPT = []\ndef soak_more(place):\n"
+    head = "import os, torch\nKEPT = []\ndef stress_more(place):\n"
     file.write_text(head + textwrap.indent(body, "    "))
-    return ["--also", str(file), "--only", "soak_more"]
+    return ["--also", str(file), "--only", "stress_more"]
 
 
 ROUNDS = ["--rounds", "12", "--seed", "1"]
 
 
 def test_the_simulator_is_healthy(capsys: pytest.CaptureFixture[str]):
-    code = soak.main(ROUNDS)
+    code = stress.main(ROUNDS)
     shown = capsys.readouterr()
     assert code == 0, shown
     assert "no error, no growth" in shown.out
@@ -210,7 +210,7 @@ def test_the_simulator_is_healthy(capsys: pytest.CaptureFixture[str]):
 def test_a_leak_and_a_wrong_number_are_found_on_the_simulator(
     body: str, cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    code = soak.main([*ROUNDS, *scenarios(tmp_path, body)])
+    code = stress.main([*ROUNDS, *scenarios(tmp_path, body)])
     shown = capsys.readouterr()
     assert code == 1, shown
     assert f"error: plain: {cause}" in shown.err or cause in shown.err, shown.err
@@ -218,11 +218,11 @@ def test_a_leak_and_a_wrong_number_are_found_on_the_simulator(
 
 
 def test_an_injected_fault_is_told_by_name(capsys: pytest.CaptureFixture[str]):
-    assert soak.main([*ROUNDS, "--only", "streams_made_and_destroyed", "--fault", "aclrtMemsetAsync:20:error"]) == 1
+    assert stress.main([*ROUNDS, "--only", "streams_made_and_destroyed", "--fault", "aclrtMemsetAsync:20:error"]) == 1
     assert "streams_made_and_destroyed, thread " in capsys.readouterr().err
 
 
 def test_an_unknown_scenario_is_told_with_those_there_are(capsys: pytest.CaptureFixture[str]):
-    assert soak.main([*ROUNDS, "--only", "nothing"]) == 1
+    assert stress.main([*ROUNDS, "--only", "nothing"]) == 1
     shown = capsys.readouterr().err
     assert "no scenario nothing. There are: compute, " in shown

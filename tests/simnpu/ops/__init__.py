@@ -1,0 +1,1 @@
+"""The operator library against torch on the CPU: simnpu/csrc/ops."""

@@ -1,0 +1,1 @@
+"""Devices, memory, streams, events, graphs, kernels and the record of calls: simnpu/csrc/runtime."""

@@ -1,0 +1,1 @@
+"""What compiles kernels and their launchers: simnpu/toolchain."""
