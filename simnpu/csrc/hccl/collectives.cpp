@@ -13,21 +13,21 @@ namespace {
 
 using Counts = std::vector<uint64_t>;
 
-Descriptor describe_call(const char* call) {
+Descriptor describe_call(const char* call = current_name()) {
     Descriptor descriptor{};
     std::strncpy(descriptor.call, call, sizeof descriptor.call - 1);
     return descriptor;
 }
 
-Descriptor describe_call(const char* call, HcclDataType type) {
+Descriptor describe_call(HcclDataType type, const char* call = current_name()) {
     Descriptor descriptor = describe_call(call);
     descriptor.type = static_cast<uint32_t>(type);
     descriptor.has = kHasType;
     return descriptor;
 }
 
-Descriptor describe_call(const char* call, HcclDataType type, uint64_t count) {
-    Descriptor descriptor = describe_call(call, type);
+Descriptor describe_call(HcclDataType type, uint64_t count, const char* call = current_name()) {
+    Descriptor descriptor = describe_call(type, call);
     descriptor.count = count;
     descriptor.has |= kHasCount;
     return descriptor;
@@ -60,32 +60,32 @@ void copy_own(void* into, const void* from, uint64_t bytes) {
 // What every call asks first. Checks before anything is queued, so that the caller's line is in the traceback.
 class Checked {
 public:
-    Checked(const char* call, HcclComm handle) : call_(call) { result_ = find(call, handle, communicator_); }
+    explicit Checked(HcclComm handle) { result_ = find(handle, communicator_); }
 
     Checked& type(HcclDataType type) {
         if (ok() && size_of(static_cast<uint32_t>(type)) == 0)
-            result_ = refuse(HCCL_E_NOT_SUPPORT, "%s: unknown data type %d", call_, static_cast<int>(type));
+            result_ = refuse(HCCL_E_NOT_SUPPORT, "unknown data type %d", static_cast<int>(type));
         return *this;
     }
     Checked& reduction(HcclDataType type, HcclReduceOp op) {
         if (ok() && !can_reduce(static_cast<uint32_t>(type), static_cast<uint32_t>(op)))
-            result_ = refuse(HCCL_E_NOT_SUPPORT, "%s: reduction %d (%s) of %s is not simulated", call_, static_cast<int>(op),
+            result_ = refuse(HCCL_E_NOT_SUPPORT, "reduction %d (%s) of %s is not simulated", static_cast<int>(op),
                              reduction_name(static_cast<uint32_t>(op)), type_name(static_cast<uint32_t>(type)));
         return *this;
     }
     Checked& rank(const char* what, uint32_t rank) {
         if (ok() && rank >= communicator_->ranks())
-            result_ = refuse(HCCL_E_PARA, "%s: %s %u of a communicator of %u ranks", call_, what, rank, communicator_->ranks());
+            result_ = refuse(HCCL_E_PARA, "%s %u of a communicator of %u ranks", what, rank, communicator_->ranks());
         return *this;
     }
     Checked& memory(const char* what, const void* p, uint64_t bytes) {
         if (ok() && bytes != 0 && !owns(p, bytes))
-            result_ = refuse(HCCL_E_PARA, "%s: %s (%llu bytes at %p) does not lie in live device memory", call_, what,
+            result_ = refuse(HCCL_E_PARA, "%s (%llu bytes at %p) does not lie in live device memory", what,
                              static_cast<unsigned long long>(bytes), p);
         return *this;
     }
     Checked& present(const char* what, const void* p) {
-        if (ok() && !p) result_ = refuse(HCCL_E_PTR, "%s: %s is null", call_, what);
+        if (ok() && !p) result_ = refuse(HCCL_E_PTR, "%s is null", what);
         return *this;
     }
 
@@ -95,7 +95,6 @@ public:
     uint32_t ranks() const { return communicator_->ranks(); }
 
 private:
-    const char* call_;
     std::shared_ptr<Communicator> communicator_;
     HcclResult result_;
 };
@@ -120,7 +119,7 @@ uint64_t extent(const Counts& counts, const Counts& places, uint64_t element) {
     return end;
 }
 
-HcclResult all_to_all(const char* call, Checked& checked, const void* send, Counts send_counts, Counts send_places, const void* receive,
+HcclResult all_to_all(Checked& checked, const void* send, Counts send_counts, Counts send_places, const void* receive,
                       Counts receive_counts, Counts receive_places, HcclDataType type, Descriptor descriptor, aclrtStream stream) {
     const uint64_t element = size_of(static_cast<uint32_t>(type));
     void* into = const_cast<void*>(receive);
@@ -129,9 +128,9 @@ HcclResult all_to_all(const char* call, Checked& checked, const void* send, Coun
     if (!checked.ok()) return checked.result();
     const uint32_t own = checked.communicator()->rank();
     if (send_counts[own] != receive_counts[own])
-        return refuse(HCCL_E_PARA, "%s: rank %u sends itself %llu elements but expects %llu", call, own,
+        return refuse(HCCL_E_PARA, "rank %u sends itself %llu elements but expects %llu", own,
                       static_cast<unsigned long long>(send_counts[own]), static_cast<unsigned long long>(receive_counts[own]));
-    return submit(call, checked.communicator(), stream,
+    return submit(checked.communicator(), stream,
                   [=, send_counts = std::move(send_counts), send_places = std::move(send_places),
                    receive_counts = std::move(receive_counts), receive_places = std::move(receive_places)](Communicator& c, uint64_t number) {
                       auto exchange = exchange_for(c, descriptor, number);
@@ -149,13 +148,13 @@ HcclResult all_to_all(const char* call, Checked& checked, const void* send, Coun
                   });
 }
 
-HcclResult all_gather(const char* call, Checked& checked, const void* send, void* into, Counts counts, Counts places, HcclDataType type,
+HcclResult all_gather(Checked& checked, const void* send, void* into, Counts counts, Counts places, HcclDataType type,
                       Descriptor descriptor, aclrtStream stream) {
     const uint64_t element = size_of(static_cast<uint32_t>(type));
     const uint64_t own_bytes = checked.ok() ? counts[checked.communicator()->rank()] * element : 0;
     checked.memory("the send buffer", send, own_bytes).memory("the receive buffer", into, extent(counts, places, element));
     if (!checked.ok()) return checked.result();
-    return submit(call, checked.communicator(), stream,
+    return submit(checked.communicator(), stream,
                   [=, counts = std::move(counts), places = std::move(places)](Communicator& c, uint64_t number) {
                       auto exchange = exchange_for(c, descriptor, number);
                       for (uint32_t rank = 0; rank < c.ranks(); ++rank) {
@@ -168,13 +167,13 @@ HcclResult all_gather(const char* call, Checked& checked, const void* send, void
                   });
 }
 
-HcclResult reduce_scatter(const char* call, Checked& checked, const void* send, void* into, Counts counts, Counts places,
+HcclResult reduce_scatter(Checked& checked, const void* send, void* into, Counts counts, Counts places,
                           HcclDataType type, Descriptor descriptor, aclrtStream stream) {
     const uint64_t element = size_of(static_cast<uint32_t>(type));
     const uint64_t own_bytes = checked.ok() ? counts[checked.communicator()->rank()] * element : 0;
     checked.memory("the send buffer", send, extent(counts, places, element)).memory("the receive buffer", into, own_bytes);
     if (!checked.ok()) return checked.result();
-    return submit(call, checked.communicator(), stream,
+    return submit(checked.communicator(), stream,
                   [=, counts = std::move(counts), places = std::move(places)](Communicator& c, uint64_t number) {
                       auto exchange = exchange_for(c, descriptor, number);
                       for (uint32_t rank = 0; rank < c.ranks(); ++rank)
@@ -204,33 +203,33 @@ struct Item {
 
 Descriptor describe_item(const Item& item) {
     // A receiver expects the description of the sender's call.
-    return describe_call("HcclSend", item.type, item.count);
+    return describe_call(item.type, item.count, "HcclSend");
 }
 
 // Sends to the own rank meet the receives from it in order, on the spot.
-Problem copy_to_self(const char* call, const std::vector<Item>& items, uint32_t self) {
+Problem copy_to_self(const std::vector<Item>& items, uint32_t self) {
     std::vector<const Item*> sends;
     std::vector<const Item*> receives;
     for (const auto& item : items)
         if (item.peer == self) (item.send ? sends : receives).push_back(&item);
     if (sends.size() != receives.size())
-        return {HCCL_E_PARA, std::string(call) + ": rank " + std::to_string(self) + " sends itself " + std::to_string(sends.size()) +
+        return {HCCL_E_PARA, std::string(current_name()) + ": rank " + std::to_string(self) + " sends itself " + std::to_string(sends.size()) +
                                  " messages and receives " + std::to_string(receives.size()) + " from itself"};
     for (size_t i = 0; i < sends.size(); ++i) {
         const auto sent = describe_item(*sends[i]);
         const auto expected = describe_item(*receives[i]);
         if (std::memcmp(&sent, &expected, sizeof sent) != 0)
-            return {HCCL_E_PARA, std::string(call) + ": rank " + std::to_string(self) + " sends itself " + describe(sent) + " and expects " +
+            return {HCCL_E_PARA, std::string(current_name()) + ": rank " + std::to_string(self) + " sends itself " + describe(sent) + " and expects " +
                                      describe(expected)};
         copy_own(receives[i]->buffer, sends[i]->buffer, sends[i]->count * size_of(static_cast<uint32_t>(sends[i]->type)));
     }
     return {};
 }
 
-HcclResult point_to_point(const char* call, const std::shared_ptr<Communicator>& communicator, std::vector<Item> items, aclrtStream stream) {
-    Descriptor descriptor = items.size() == 1 ? describe_call(call, items[0].type, items[0].count) : describe_call(call);
-    return submit(call, communicator, stream, [=, items = std::move(items)](Communicator& c, uint64_t number) -> Problem {
-        if (auto problem = copy_to_self(call, items, c.rank())) return problem;
+HcclResult point_to_point(const std::shared_ptr<Communicator>& communicator, std::vector<Item> items, aclrtStream stream) {
+    Descriptor descriptor = items.size() == 1 ? describe_call(items[0].type, items[0].count) : describe_call();
+    return submit(communicator, stream, [=, items = std::move(items)](Communicator& c, uint64_t number) -> Problem {
+        if (auto problem = copy_to_self(items, c.rank())) return problem;
         auto exchange = exchange_for(c, descriptor, number);
         for (const auto& item : items) {
             if (item.peer == c.rank()) continue;
@@ -244,8 +243,8 @@ HcclResult point_to_point(const char* call, const std::shared_ptr<Communicator>&
     });
 }
 
-HcclResult check_item(const char* call, HcclComm comm, const Item& item, std::shared_ptr<Communicator>& out) {
-    Checked checked(call, comm);
+HcclResult check_item(HcclComm comm, const Item& item, std::shared_ptr<Communicator>& out) {
+    Checked checked(comm);
     checked.type(item.type).rank(item.send ? "destination" : "source", item.peer);
     checked.memory(item.send ? "the send buffer" : "the receive buffer", item.buffer, item.count * size_of(static_cast<uint32_t>(item.type)));
     if (checked.ok()) out = checked.communicator();
@@ -261,13 +260,13 @@ struct Deferred {
 thread_local int t_group_depth = 0;
 thread_local std::vector<Deferred> t_deferred;
 
-HcclResult one_item(const char* call, HcclComm comm, const Item& item, aclrtStream stream) {
+HcclResult one_item(HcclComm comm, const Item& item, aclrtStream stream) {
     std::shared_ptr<Communicator> communicator;
-    if (auto result = check_item(call, comm, item, communicator)) return result;
+    if (auto result = check_item(comm, item, communicator)) return result;
     if (t_group_depth == 0) {
         if (item.peer == communicator->rank())
-            return refuse(HCCL_E_PARA, "%s: rank %u and itself: only a batch can hold both halves", call, item.peer);
-        return point_to_point(call, communicator, {item}, stream);
+            return refuse(HCCL_E_PARA, "rank %u and itself: only a batch can hold both halves", item.peer);
+        return point_to_point(communicator, {item}, stream);
     }
     for (auto& group : t_deferred)
         if (group.communicator == communicator && group.stream == stream) {
@@ -294,13 +293,13 @@ SIMNPU_EXPORT HcclResult HcclAllReduce(void* sendBuf, void* recvBuf, uint64_t co
                                        aclrtStream stream) {
     HCCL_CALL("HcclAllReduce", "count=%llu type=%d op=%d comm=%p", static_cast<unsigned long long>(count), static_cast<int>(dataType),
               static_cast<int>(op), comm);
-    Checked checked("HcclAllReduce", comm);
+    Checked checked(comm);
     checked.type(dataType).reduction(dataType, op);
     const uint64_t element = size_of(static_cast<uint32_t>(dataType));
     checked.memory("the send buffer", sendBuf, count * element).memory("the receive buffer", recvBuf, count * element);
     if (!checked.ok()) return checked.result();
-    const auto descriptor = with_op(describe_call("HcclAllReduce", dataType, count), op);
-    return submit("HcclAllReduce", checked.communicator(), stream, [=](Communicator& c, uint64_t number) {
+    const auto descriptor = with_op(describe_call(dataType, count), op);
+    return submit(checked.communicator(), stream, [=](Communicator& c, uint64_t number) {
         auto begin = [&](uint32_t rank) { return part_begin(count, c.ranks(), rank) * element; };
         const uint64_t own = begin(c.rank());
         const uint64_t own_bytes = begin(c.rank() + 1) - own;
@@ -323,14 +322,14 @@ SIMNPU_EXPORT HcclResult HcclReduce(void* sendBuf, void* recvBuf, uint64_t count
                                     HcclComm comm, aclrtStream stream) {
     HCCL_CALL("HcclReduce", "count=%llu type=%d op=%d root=%u comm=%p", static_cast<unsigned long long>(count), static_cast<int>(dataType),
               static_cast<int>(op), root, comm);
-    Checked checked("HcclReduce", comm);
+    Checked checked(comm);
     checked.type(dataType).reduction(dataType, op).rank("root", root);
     const uint64_t bytes = count * size_of(static_cast<uint32_t>(dataType));
     checked.memory("the send buffer", sendBuf, bytes);
     if (checked.ok() && checked.communicator()->rank() == root) checked.memory("the receive buffer", recvBuf, bytes);
     if (!checked.ok()) return checked.result();
-    const auto descriptor = with_root(with_op(describe_call("HcclReduce", dataType, count), op), root);
-    return submit("HcclReduce", checked.communicator(), stream, [=](Communicator& c, uint64_t number) {
+    const auto descriptor = with_root(with_op(describe_call(dataType, count), op), root);
+    return submit(checked.communicator(), stream, [=](Communicator& c, uint64_t number) {
         auto exchange = exchange_for(c, descriptor, number);
         for (uint32_t rank = 0; rank < c.ranks(); ++rank) {
             if (rank == c.rank()) continue;
@@ -346,64 +345,64 @@ SIMNPU_EXPORT HcclResult HcclReduceScatter(void* sendBuf, void* recvBuf, uint64_
                                            HcclComm comm, aclrtStream stream) {
     HCCL_CALL("HcclReduceScatter", "count=%llu type=%d op=%d comm=%p", static_cast<unsigned long long>(recvCount),
               static_cast<int>(dataType), static_cast<int>(op), comm);
-    Checked checked("HcclReduceScatter", comm);
+    Checked checked(comm);
     checked.type(dataType).reduction(dataType, op);
     if (!checked.ok()) return checked.result();
-    return reduce_scatter("HcclReduceScatter", checked, sendBuf, recvBuf, equal_counts(checked.ranks(), recvCount),
+    return reduce_scatter(checked, sendBuf, recvBuf, equal_counts(checked.ranks(), recvCount),
                           equal_places(checked.ranks(), recvCount), dataType,
-                          with_op(describe_call("HcclReduceScatter", dataType, recvCount), op), stream);
+                          with_op(describe_call(dataType, recvCount), op), stream);
 }
 
 SIMNPU_EXPORT HcclResult HcclReduceScatterV(void* sendBuf, const void* sendCounts, const void* sendDispls, void* recvBuf,
                                             uint64_t recvCount, HcclDataType dataType, HcclReduceOp op, HcclComm comm, aclrtStream stream) {
     HCCL_CALL("HcclReduceScatterV", "count=%llu type=%d op=%d comm=%p", static_cast<unsigned long long>(recvCount),
               static_cast<int>(dataType), static_cast<int>(op), comm);
-    Checked checked("HcclReduceScatterV", comm);
+    Checked checked(comm);
     checked.type(dataType).reduction(dataType, op).present("sendCounts", sendCounts).present("sendDispls", sendDispls);
     if (!checked.ok()) return checked.result();
     auto counts = read_counts(sendCounts, checked.ranks());
     const uint32_t rank = checked.communicator()->rank();
     if (counts[rank] != recvCount)
-        return refuse(HCCL_E_PARA, "HcclReduceScatterV: recvCount %llu, but sendCounts[%u] is %llu", static_cast<unsigned long long>(recvCount),
+        return refuse(HCCL_E_PARA, "recvCount %llu, but sendCounts[%u] is %llu", static_cast<unsigned long long>(recvCount),
                       rank, static_cast<unsigned long long>(counts[rank]));
-    return reduce_scatter("HcclReduceScatterV", checked, sendBuf, recvBuf, std::move(counts), read_counts(sendDispls, checked.ranks()), dataType,
-                          with_op(describe_call("HcclReduceScatterV", dataType), op), stream);
+    return reduce_scatter(checked, sendBuf, recvBuf, std::move(counts), read_counts(sendDispls, checked.ranks()), dataType,
+                          with_op(describe_call(dataType), op), stream);
 }
 
 SIMNPU_EXPORT HcclResult HcclAllGather(void* sendBuf, void* recvBuf, uint64_t sendCount, HcclDataType dataType, HcclComm comm,
                                        aclrtStream stream) {
     HCCL_CALL("HcclAllGather", "count=%llu type=%d comm=%p", static_cast<unsigned long long>(sendCount), static_cast<int>(dataType), comm);
-    Checked checked("HcclAllGather", comm);
+    Checked checked(comm);
     checked.type(dataType);
     if (!checked.ok()) return checked.result();
-    return all_gather("HcclAllGather", checked, sendBuf, recvBuf, equal_counts(checked.ranks(), sendCount),
-                      equal_places(checked.ranks(), sendCount), dataType, describe_call("HcclAllGather", dataType, sendCount), stream);
+    return all_gather(checked, sendBuf, recvBuf, equal_counts(checked.ranks(), sendCount),
+                      equal_places(checked.ranks(), sendCount), dataType, describe_call(dataType, sendCount), stream);
 }
 
 SIMNPU_EXPORT HcclResult HcclAllGatherV(void* sendBuf, uint64_t sendCount, void* recvBuf, const void* recvCounts, const void* recvDispls,
                                         HcclDataType dataType, HcclComm comm, aclrtStream stream) {
     HCCL_CALL("HcclAllGatherV", "count=%llu type=%d comm=%p", static_cast<unsigned long long>(sendCount), static_cast<int>(dataType), comm);
-    Checked checked("HcclAllGatherV", comm);
+    Checked checked(comm);
     checked.type(dataType).present("recvCounts", recvCounts).present("recvDispls", recvDispls);
     if (!checked.ok()) return checked.result();
     auto counts = read_counts(recvCounts, checked.ranks());
     const uint32_t rank = checked.communicator()->rank();
     if (counts[rank] != sendCount)
-        return refuse(HCCL_E_PARA, "HcclAllGatherV: sendCount %llu, but recvCounts[%u] is %llu", static_cast<unsigned long long>(sendCount), rank,
+        return refuse(HCCL_E_PARA, "sendCount %llu, but recvCounts[%u] is %llu", static_cast<unsigned long long>(sendCount), rank,
                       static_cast<unsigned long long>(counts[rank]));
-    return all_gather("HcclAllGatherV", checked, sendBuf, recvBuf, std::move(counts), read_counts(recvDispls, checked.ranks()), dataType,
-                      describe_call("HcclAllGatherV", dataType), stream);
+    return all_gather(checked, sendBuf, recvBuf, std::move(counts), read_counts(recvDispls, checked.ranks()), dataType,
+                      describe_call(dataType), stream);
 }
 
 SIMNPU_EXPORT HcclResult HcclBroadcast(void* buf, uint64_t count, HcclDataType dataType, uint32_t root, HcclComm comm, aclrtStream stream) {
     HCCL_CALL("HcclBroadcast", "count=%llu type=%d root=%u comm=%p", static_cast<unsigned long long>(count), static_cast<int>(dataType),
               root, comm);
-    Checked checked("HcclBroadcast", comm);
+    Checked checked(comm);
     const uint64_t bytes = count * size_of(static_cast<uint32_t>(dataType));
     checked.type(dataType).rank("root", root).memory("the buffer", buf, bytes);
     if (!checked.ok()) return checked.result();
-    const auto descriptor = with_root(describe_call("HcclBroadcast", dataType, count), root);
-    return submit("HcclBroadcast", checked.communicator(), stream, [=](Communicator& c, uint64_t number) {
+    const auto descriptor = with_root(describe_call(dataType, count), root);
+    return submit(checked.communicator(), stream, [=](Communicator& c, uint64_t number) {
         auto exchange = exchange_for(c, descriptor, number);
         for (uint32_t rank = 0; rank < c.ranks(); ++rank) {
             if (rank == c.rank()) continue;
@@ -418,13 +417,13 @@ SIMNPU_EXPORT HcclResult HcclScatter(void* sendBuf, void* recvBuf, uint64_t recv
                                      aclrtStream stream) {
     HCCL_CALL("HcclScatter", "count=%llu type=%d root=%u comm=%p", static_cast<unsigned long long>(recvCount), static_cast<int>(dataType),
               root, comm);
-    Checked checked("HcclScatter", comm);
+    Checked checked(comm);
     const uint64_t bytes = recvCount * size_of(static_cast<uint32_t>(dataType));
     checked.type(dataType).rank("root", root).memory("the receive buffer", recvBuf, bytes);
     if (checked.ok() && checked.communicator()->rank() == root) checked.memory("the send buffer", sendBuf, bytes * checked.ranks());
     if (!checked.ok()) return checked.result();
-    const auto descriptor = with_root(describe_call("HcclScatter", dataType, recvCount), root);
-    return submit("HcclScatter", checked.communicator(), stream, [=](Communicator& c, uint64_t number) {
+    const auto descriptor = with_root(describe_call(dataType, recvCount), root);
+    return submit(checked.communicator(), stream, [=](Communicator& c, uint64_t number) {
         auto exchange = exchange_for(c, descriptor, number);
         for (uint32_t rank = 0; rank < c.ranks(); ++rank) {
             if (rank == c.rank()) continue;
@@ -440,43 +439,43 @@ SIMNPU_EXPORT HcclResult HcclScatter(void* sendBuf, void* recvBuf, uint64_t recv
 SIMNPU_EXPORT HcclResult HcclAlltoAll(const void* sendBuf, uint64_t sendCount, HcclDataType sendType, const void* recvBuf,
                                       uint64_t recvCount, HcclDataType recvType, HcclComm comm, aclrtStream stream) {
     HCCL_CALL("HcclAlltoAll", "count=%llu type=%d comm=%p", static_cast<unsigned long long>(sendCount), static_cast<int>(sendType), comm);
-    Checked checked("HcclAlltoAll", comm);
+    Checked checked(comm);
     checked.type(sendType);
     if (!checked.ok()) return checked.result();
     if (sendType != recvType || sendCount != recvCount)
-        return refuse(HCCL_E_PARA, "HcclAlltoAll: sends %llu x %s per rank but receives %llu x %s", static_cast<unsigned long long>(sendCount),
+        return refuse(HCCL_E_PARA, "sends %llu x %s per rank but receives %llu x %s", static_cast<unsigned long long>(sendCount),
                       type_name(static_cast<uint32_t>(sendType)), static_cast<unsigned long long>(recvCount),
                       type_name(static_cast<uint32_t>(recvType)));
     const auto counts = equal_counts(checked.ranks(), sendCount);
     const auto places = equal_places(checked.ranks(), sendCount);
-    return all_to_all("HcclAlltoAll", checked, sendBuf, counts, places, recvBuf, counts, places, sendType,
-                      describe_call("HcclAlltoAll", sendType, sendCount), stream);
+    return all_to_all(checked, sendBuf, counts, places, recvBuf, counts, places, sendType,
+                      describe_call(sendType, sendCount), stream);
 }
 
 SIMNPU_EXPORT HcclResult HcclAlltoAllV(const void* sendBuf, const void* sendCounts, const void* sdispls, HcclDataType sendType,
                                        const void* recvBuf, const void* recvCounts, const void* rdispls, HcclDataType recvType,
                                        HcclComm comm, aclrtStream stream) {
     HCCL_CALL("HcclAlltoAllV", "type=%d comm=%p", static_cast<int>(sendType), comm);
-    Checked checked("HcclAlltoAllV", comm);
+    Checked checked(comm);
     checked.type(sendType).present("sendCounts", sendCounts).present("sdispls", sdispls).present("recvCounts", recvCounts).present("rdispls", rdispls);
     if (!checked.ok()) return checked.result();
     if (sendType != recvType)
-        return refuse(HCCL_E_PARA, "HcclAlltoAllV: sends %s but receives %s", type_name(static_cast<uint32_t>(sendType)),
+        return refuse(HCCL_E_PARA, "sends %s but receives %s", type_name(static_cast<uint32_t>(sendType)),
                       type_name(static_cast<uint32_t>(recvType)));
     const uint32_t n = checked.ranks();
-    return all_to_all("HcclAlltoAllV", checked, sendBuf, read_counts(sendCounts, n), read_counts(sdispls, n), recvBuf,
-                      read_counts(recvCounts, n), read_counts(rdispls, n), sendType, describe_call("HcclAlltoAllV", sendType), stream);
+    return all_to_all(checked, sendBuf, read_counts(sendCounts, n), read_counts(sdispls, n), recvBuf,
+                      read_counts(recvCounts, n), read_counts(rdispls, n), sendType, describe_call(sendType), stream);
 }
 
 // `sendCountMatrix`: how many elements each rank (row) sends to each (column), packed without gaps in the buffers.
 SIMNPU_EXPORT HcclResult HcclAlltoAllVC(const void* sendBuf, const void* sendCountMatrix, HcclDataType sendType, const void* recvBuf,
                                         HcclDataType recvType, HcclComm comm, aclrtStream stream) {
     HCCL_CALL("HcclAlltoAllVC", "type=%d comm=%p", static_cast<int>(sendType), comm);
-    Checked checked("HcclAlltoAllVC", comm);
+    Checked checked(comm);
     checked.type(sendType).present("sendCountMatrix", sendCountMatrix);
     if (!checked.ok()) return checked.result();
     if (sendType != recvType)
-        return refuse(HCCL_E_PARA, "HcclAlltoAllVC: sends %s but receives %s", type_name(static_cast<uint32_t>(sendType)),
+        return refuse(HCCL_E_PARA, "sends %s but receives %s", type_name(static_cast<uint32_t>(sendType)),
                       type_name(static_cast<uint32_t>(recvType)));
     const uint32_t n = checked.ranks();
     const uint32_t own = checked.communicator()->rank();
@@ -491,16 +490,16 @@ SIMNPU_EXPORT HcclResult HcclAlltoAllVC(const void* sendBuf, const void* sendCou
     }
     std::exclusive_scan(send.begin(), send.end(), send_places.begin(), uint64_t{0});
     std::exclusive_scan(receive.begin(), receive.end(), receive_places.begin(), uint64_t{0});
-    return all_to_all("HcclAlltoAllVC", checked, sendBuf, send, send_places, recvBuf, receive, receive_places, sendType,
-                      describe_call("HcclAlltoAllVC", sendType), stream);
+    return all_to_all(checked, sendBuf, send, send_places, recvBuf, receive, receive_places, sendType,
+                      describe_call(sendType), stream);
 }
 
 SIMNPU_EXPORT HcclResult HcclBarrier(HcclComm comm, aclrtStream stream) {
     HCCL_CALL("HcclBarrier", "comm=%p", comm);
-    Checked checked("HcclBarrier", comm);
+    Checked checked(comm);
     if (!checked.ok()) return checked.result();
-    return submit("HcclBarrier", checked.communicator(), stream, [](Communicator& c, uint64_t number) {
-        auto exchange = exchange_for(c, describe_call("HcclBarrier"), number);
+    return submit(checked.communicator(), stream, [](Communicator& c, uint64_t number) {
+        auto exchange = exchange_for(c, describe_call(), number);
         for (uint32_t rank = 0; rank < c.ranks(); ++rank) {
             if (rank == c.rank()) continue;
             exchange.send(rank, nullptr, 0);
@@ -513,18 +512,18 @@ SIMNPU_EXPORT HcclResult HcclBarrier(HcclComm comm, aclrtStream stream) {
 SIMNPU_EXPORT HcclResult HcclSend(void* sendBuf, uint64_t count, HcclDataType dataType, uint32_t destRank, HcclComm comm,
                                   aclrtStream stream) {
     HCCL_CALL("HcclSend", "count=%llu type=%d to=%u comm=%p", static_cast<unsigned long long>(count), static_cast<int>(dataType), destRank, comm);
-    return one_item("HcclSend", comm, {true, sendBuf, count, dataType, destRank}, stream);
+    return one_item(comm, {true, sendBuf, count, dataType, destRank}, stream);
 }
 
 SIMNPU_EXPORT HcclResult HcclRecv(void* recvBuf, uint64_t count, HcclDataType dataType, uint32_t srcRank, HcclComm comm,
                                   aclrtStream stream) {
     HCCL_CALL("HcclRecv", "count=%llu type=%d from=%u comm=%p", static_cast<unsigned long long>(count), static_cast<int>(dataType), srcRank, comm);
-    return one_item("HcclRecv", comm, {false, recvBuf, count, dataType, srcRank}, stream);
+    return one_item(comm, {false, recvBuf, count, dataType, srcRank}, stream);
 }
 
 SIMNPU_EXPORT HcclResult HcclBatchSendRecv(HcclSendRecvItem* sendRecvInfo, uint32_t itemNum, HcclComm comm, aclrtStream stream) {
     HCCL_CALL("HcclBatchSendRecv", "items=%u comm=%p", itemNum, comm);
-    Checked checked("HcclBatchSendRecv", comm);
+    Checked checked(comm);
     checked.present("sendRecvInfo", sendRecvInfo);
     if (!checked.ok()) return checked.result();
     std::vector<Item> items;
@@ -532,10 +531,10 @@ SIMNPU_EXPORT HcclResult HcclBatchSendRecv(HcclSendRecvItem* sendRecvInfo, uint3
         const auto& info = sendRecvInfo[i];
         const Item item{info.sendRecvType == HCCL_SEND, info.buf, info.count, info.dataType, info.remoteRank};
         std::shared_ptr<Communicator> unused;
-        if (auto result = check_item("HcclBatchSendRecv", comm, item, unused)) return result;
+        if (auto result = check_item(comm, item, unused)) return result;
         items.push_back(item);
     }
-    return point_to_point("HcclBatchSendRecv", checked.communicator(), std::move(items), stream);
+    return point_to_point(checked.communicator(), std::move(items), stream);
 }
 
 SIMNPU_EXPORT HcclResult HcclGroupStart() {
@@ -546,10 +545,10 @@ SIMNPU_EXPORT HcclResult HcclGroupStart() {
 
 SIMNPU_EXPORT HcclResult HcclGroupEnd() {
     HCCL_CALL("HcclGroupEnd");
-    if (t_group_depth == 0) return refuse(HCCL_E_PARA, "HcclGroupEnd: no group was started on this thread");
+    if (t_group_depth == 0) return refuse(HCCL_E_PARA, "no group was started on this thread");
     if (--t_group_depth > 0) return HCCL_SUCCESS;
     const auto groups = std::exchange(t_deferred, {});
     for (const auto& group : groups)
-        if (auto result = point_to_point("HcclGroupEnd", group.communicator, group.items, group.stream)) return result;
+        if (auto result = point_to_point(group.communicator, group.items, group.stream)) return result;
     return HCCL_SUCCESS;
 }

@@ -41,7 +41,7 @@ private:
 };
 
 bool is_captured(aclrtStream handle) {
-    auto stream = find_stream("HCCL", handle);
+    auto stream = find_stream(handle);
     if (!stream) return false;
     Recording probe; // filled in if the stream is being captured, and thrown away
     aclError ignored = ACL_SUCCESS;
@@ -52,18 +52,18 @@ aclError code_for(HcclResult code) {
     return code == HCCL_E_TIMEOUT ? ACL_ERROR_RT_FFTS_PLUS_TIMEOUT : ACL_ERROR_RT_INTERNAL_ERROR;
 }
 
-aclError run(Communicator& communicator, const char* name, const Place* place, const Body& body) {
+aclError run(Communicator& communicator, const Place* place, const Body& body) {
     {
         std::unique_lock lock(communicator.mutex);
         const bool mine = wait_in_worker(lock, communicator.turn, [&] {
             return !communicator.running && (!place || *communicator.waiting.begin() == place->number());
         });
-        if (!mine) return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "%s: the process is ending", name);
+        if (!mine) return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "the process is ending");
         communicator.running = true;
     }
     Problem problem;
     if (auto reason = communicator.segment->poisoned())
-        problem = {reason->code, std::string(name) + ": communicator " + communicator.name + " is broken since: " + reason->text};
+        problem = {reason->code, std::string(current_name()) + ": communicator " + communicator.name + " is broken since: " + reason->text};
     else
         problem = body(communicator, ++communicator.calls);
     {
@@ -71,7 +71,7 @@ aclError run(Communicator& communicator, const char* name, const Place* place, c
         communicator.running = false;
         communicator.turn.notify_all();
     }
-    return problem ? fail(code_for(problem.code), "%s", problem.text.c_str()) : ACL_SUCCESS;
+    return problem ? raise({code_for(problem.code), problem.text}) : ACL_SUCCESS;
 }
 
 struct Settings {
@@ -85,9 +85,9 @@ constexpr size_t kNameOffset = 32;
 constexpr size_t kNameBytes = 128;
 constexpr size_t kExecTimeoutOffset = 316;
 
-HcclResult read_settings(const char* call, const HcclCommConfig* config, uint64_t id, Settings& out) {
+HcclResult read_settings(const HcclCommConfig* config, uint64_t id, Settings& out) {
     for (auto problem : {read_limit("HCCL_CONNECT_TIMEOUT", 120, out.connect), read_limit("HCCL_EXEC_TIMEOUT", 1836, out.execute)})
-        if (problem) return refuse(problem.code, "%s: %s", call, problem.text.c_str());
+        if (problem) return refuse(problem.code, "%s", problem.text.c_str());
     char made_up[32];
     std::snprintf(made_up, sizeof made_up, "simnpu-%016llx", static_cast<unsigned long long>(id));
     out.name = made_up;
@@ -105,10 +105,11 @@ HcclResult read_settings(const char* call, const HcclCommConfig* config, uint64_
     return HCCL_SUCCESS;
 }
 
-HcclResult refuse(const char* call, const Problem& problem) {
+HcclResult refuse(const Problem& problem) {
     // Some texts name the call already.
-    if (problem.text.rfind(call, 0) == 0) return hccl::refuse(problem.code, "%s", problem.text.c_str());
-    return hccl::refuse(problem.code, "%s: %s", call, problem.text.c_str());
+    if (problem.text.rfind(current_name(), 0) != 0) return hccl::refuse(problem.code, "%s", problem.text.c_str());
+    raise({static_cast<aclError>(problem.code), problem.text});
+    return problem.code;
 }
 
 HcclComm publish(std::unique_ptr<Segment> segment, const Settings& settings, int32_t device) {
@@ -120,27 +121,27 @@ HcclComm publish(std::unique_ptr<Segment> segment, const Settings& settings, int
     return communicators().add(std::move(communicator));
 }
 
-HcclResult join(const char* call, const RootInfo& info, uint32_t ranks, uint32_t rank, int32_t device, const HcclCommConfig* config,
+HcclResult join(const RootInfo& info, uint32_t ranks, uint32_t rank, int32_t device, const HcclCommConfig* config,
                 HcclComm* out) {
     Settings settings;
-    if (auto result = read_settings(call, config, info.id[0], settings)) return result;
+    if (auto result = read_settings(config, info.id[0], settings)) return result;
     std::unique_ptr<Segment> segment;
     auto problem = Segment::enter(info, ranks, rank, device, segment);
-    if (!problem) problem = segment->await_all(call, settings.connect);
+    if (!problem) problem = segment->await_all(settings.connect);
     Segment::forget(info);
-    if (problem) return refuse(call, problem);
+    if (problem) return refuse(problem);
     *out = publish(std::move(segment), settings, device);
     return HCCL_SUCCESS;
 }
 
-HcclResult init_root_info(const char* call, uint32_t ranks, const HcclRootInfo* root, uint32_t rank, const HcclCommConfig* config,
+HcclResult init_root_info(uint32_t ranks, const HcclRootInfo* root, uint32_t rank, const HcclCommConfig* config,
                           HcclComm* out) {
-    if (!root || !out) return hccl::refuse(HCCL_E_PTR, "%s: the root information or result pointer is null", call);
-    auto context = current_context(call);
+    if (!root || !out) return hccl::refuse(HCCL_E_PTR, "the root information or result pointer is null");
+    auto context = current_context();
     if (!context) return HCCL_E_RUNTIME;
     RootInfo info;
     std::memcpy(&info, root->internal, sizeof info);
-    return join(call, info, ranks, rank, context->device, config, out);
+    return join(info, ranks, rank, context->device, config, out);
 }
 
 uint64_t mix(uint64_t value) {
@@ -189,22 +190,22 @@ Problem exchange_root(Communicator& parent, uint64_t group, bool first, const Li
 
 } // namespace
 
-HcclResult find(const char* call, HcclComm handle, std::shared_ptr<Communicator>& out) {
+HcclResult find(HcclComm handle, std::shared_ptr<Communicator>& out) {
     out = communicators().find(handle);
-    if (!out) return refuse(HCCL_E_PARA, "%s: %p is no live communicator (destroyed, or never one)", call, handle);
+    if (!out) return refuse(HCCL_E_PARA, "%p is no live communicator (destroyed, or never one)", handle);
     return HCCL_SUCCESS;
 }
 
-HcclResult submit(const char* name, const std::shared_ptr<Communicator>& communicator, aclrtStream handle, Body body) {
-    auto stream = find_stream(name, handle);
+HcclResult submit(const std::shared_ptr<Communicator>& communicator, aclrtStream handle, Body body) {
+    auto stream = find_stream(handle);
     if (!stream) return HCCL_E_PARA;
     if (stream->device != communicator->device)
-        return refuse(HCCL_E_PARA, "%s: the stream is on device %d, communicator %s on device %d", name, stream->device,
+        return refuse(HCCL_E_PARA, "the stream is on device %d, communicator %s on device %d", stream->device,
                       communicator->name.c_str(), communicator->device);
     std::shared_ptr<Place> place;
     if (!is_captured(handle)) place = std::make_shared<Place>(communicator);
-    const aclError result = enqueue(handle, name, [communicator, name, place, body = std::move(body)]() -> aclError {
-        return run(*communicator, name, place.get(), body);
+    const aclError result = enqueue(handle, [communicator, place, body = std::move(body)]() -> aclError {
+        return run(*communicator, place.get(), body);
     });
     return result == ACL_SUCCESS ? HCCL_SUCCESS : HCCL_E_RUNTIME; // with enqueue's text
 }
@@ -216,9 +217,9 @@ using namespace simnpu::hccl;
 
 SIMNPU_EXPORT HcclResult HcclGetRootInfo(HcclRootInfo* rootInfo) {
     HCCL_CALL("HcclGetRootInfo");
-    if (!rootInfo) return hccl::refuse(HCCL_E_PTR, "HcclGetRootInfo: the result pointer is null");
+    if (!rootInfo) return hccl::refuse(HCCL_E_PTR, "the result pointer is null");
     RootInfo info;
-    if (auto problem = Segment::create(info)) return hccl::refuse(problem.code, "HcclGetRootInfo: %s", problem.text.c_str());
+    if (auto problem = Segment::create(info)) return hccl::refuse(problem.code, "%s", problem.text.c_str());
     std::memset(rootInfo->internal, 0, sizeof rootInfo->internal);
     std::memcpy(rootInfo->internal, &info, sizeof info);
     return HCCL_SUCCESS;
@@ -226,28 +227,28 @@ SIMNPU_EXPORT HcclResult HcclGetRootInfo(HcclRootInfo* rootInfo) {
 
 SIMNPU_EXPORT HcclResult HcclCommInitRootInfo(uint32_t nRanks, const HcclRootInfo* rootInfo, uint32_t rank, HcclComm* comm) {
     HCCL_CALL("HcclCommInitRootInfo", "ranks=%u rank=%u", nRanks, rank);
-    return init_root_info("HcclCommInitRootInfo", nRanks, rootInfo, rank, nullptr, comm);
+    return init_root_info(nRanks, rootInfo, rank, nullptr, comm);
 }
 
 SIMNPU_EXPORT HcclResult HcclCommInitRootInfoConfig(uint32_t nRanks, const HcclRootInfo* rootInfo, uint32_t rank,
                                                     const HcclCommConfig* config, HcclComm* comm) {
     HCCL_CALL("HcclCommInitRootInfoConfig", "ranks=%u rank=%u", nRanks, rank);
-    return init_root_info("HcclCommInitRootInfoConfig", nRanks, rootInfo, rank, config, comm);
+    return init_root_info(nRanks, rootInfo, rank, config, comm);
 }
 
 SIMNPU_EXPORT HcclResult HcclCommInitAll(uint32_t ndev, int32_t* devices, HcclComm* comms) {
     HCCL_CALL("HcclCommInitAll", "devices=%u", ndev);
-    if (!comms || ndev == 0) return hccl::refuse(HCCL_E_PTR, "HcclCommInitAll: no devices, or the result pointer is null");
+    if (!comms || ndev == 0) return hccl::refuse(HCCL_E_PTR, "no devices, or the result pointer is null");
     RootInfo info;
-    if (auto problem = Segment::create(info)) return hccl::refuse(problem.code, "HcclCommInitAll: %s", problem.text.c_str());
+    if (auto problem = Segment::create(info)) return hccl::refuse(problem.code, "%s", problem.text.c_str());
     Settings settings;
     std::vector<std::unique_ptr<Segment>> segments(ndev);
     Problem problem;
-    HcclResult result = read_settings("HcclCommInitAll", nullptr, info.id[0], settings);
+    HcclResult result = read_settings(nullptr, info.id[0], settings);
     for (uint32_t rank = 0; rank < ndev && result == HCCL_SUCCESS; ++rank) {
         const int32_t device = devices ? devices[rank] : static_cast<int32_t>(rank);
-        if (!valid_device("HcclCommInitAll", device)) result = HCCL_E_PARA;
-        else if ((problem = Segment::enter(info, ndev, rank, device, segments[rank]))) result = refuse("HcclCommInitAll", problem);
+        if (!valid_device(device)) result = HCCL_E_PARA;
+        else if ((problem = Segment::enter(info, ndev, rank, device, segments[rank]))) result = refuse(problem);
     }
     Segment::forget(info);
     if (result != HCCL_SUCCESS) return result;
@@ -258,27 +259,26 @@ SIMNPU_EXPORT HcclResult HcclCommInitAll(uint32_t ndev, int32_t* devices, HcclCo
 
 SIMNPU_EXPORT HcclResult HcclCreateSubCommConfig(HcclComm* comm, uint32_t rankNum, uint32_t* rankIds, uint64_t subCommId,
                                                  uint32_t subCommRankId, HcclCommConfig* config, HcclComm* subComm) {
-    constexpr const char* call = "HcclCreateSubCommConfig";
     HCCL_CALL("HcclCreateSubCommConfig", "ranks=%u id=%llu rank=%u", rankNum, static_cast<unsigned long long>(subCommId), subCommRankId);
-    if (!comm || !subComm) return hccl::refuse(HCCL_E_PTR, "%s: a pointer is null", call);
+    if (!comm || !subComm) return hccl::refuse(HCCL_E_PTR, "a pointer is null");
     *subComm = nullptr;
     if (!rankIds) return HCCL_SUCCESS; // so says a rank that is not a member
     std::shared_ptr<Communicator> parent;
-    if (auto result = find(call, *comm, parent)) return result;
+    if (auto result = find(*comm, parent)) return result;
     if (subCommRankId >= rankNum || rankIds[subCommRankId] != parent->rank())
-        return hccl::refuse(HCCL_E_PARA, "%s: member %u of %u is not rank %u, which calls", call, subCommRankId, rankNum, parent->rank());
+        return hccl::refuse(HCCL_E_PARA, "member %u of %u is not rank %u, which calls", subCommRankId, rankNum, parent->rank());
     uint64_t group = mix(subCommId + 1);
     for (uint32_t i = 0; i < rankNum; ++i) {
         if (rankIds[i] >= parent->ranks())
-            return hccl::refuse(HCCL_E_PARA, "%s: rank %u of a communicator of %u", call, rankIds[i], parent->ranks());
+            return hccl::refuse(HCCL_E_PARA, "rank %u of a communicator of %u", rankIds[i], parent->ranks());
         group = mix(group + rankIds[i] + 1);
     }
     Limit limit;
-    if (auto problem = read_limit("HCCL_CONNECT_TIMEOUT", 120, limit)) return refuse(call, problem);
+    if (auto problem = read_limit("HCCL_CONNECT_TIMEOUT", 120, limit)) return refuse(problem);
     RootInfo info;
     BoardEntry* entry = nullptr;
-    if (auto problem = exchange_root(*parent, group, subCommRankId == 0, limit, rankIds[0], info, entry)) return refuse(call, problem);
-    const auto result = join(call, info, rankNum, subCommRankId, parent->device, config, subComm);
+    if (auto problem = exchange_root(*parent, group, subCommRankId == 0, limit, rankIds[0], info, entry)) return refuse(problem);
+    const auto result = join(info, rankNum, subCommRankId, parent->device, config, subComm);
     // Every member has read the entry by now, or the communicator has failed.
     if (entry) entry->state.store(0, std::memory_order_release);
     return result;
@@ -288,15 +288,15 @@ SIMNPU_EXPORT HcclResult HcclCreateSubCommConfig(HcclComm* comm, uint32_t rankNu
 SIMNPU_EXPORT HcclResult HcclCommDestroy(HcclComm comm) {
     HCCL_CALL("HcclCommDestroy", "comm=%p", comm);
     if (!communicators().take(comm))
-        return hccl::refuse(HCCL_E_PARA, "HcclCommDestroy: %p is no live communicator (destroyed before, or never one)", comm);
+        return hccl::refuse(HCCL_E_PARA, "%p is no live communicator (destroyed before, or never one)", comm);
     return HCCL_SUCCESS;
 }
 
 SIMNPU_EXPORT HcclResult HcclGetRankSize(HcclComm comm, uint32_t* rankSize) {
     HCCL_CALL("HcclGetRankSize");
     std::shared_ptr<Communicator> communicator;
-    if (auto result = find("HcclGetRankSize", comm, communicator)) return result;
-    if (!rankSize) return hccl::refuse(HCCL_E_PTR, "HcclGetRankSize: the result pointer is null");
+    if (auto result = find(comm, communicator)) return result;
+    if (!rankSize) return hccl::refuse(HCCL_E_PTR, "the result pointer is null");
     *rankSize = communicator->ranks();
     return HCCL_SUCCESS;
 }
@@ -304,8 +304,8 @@ SIMNPU_EXPORT HcclResult HcclGetRankSize(HcclComm comm, uint32_t* rankSize) {
 SIMNPU_EXPORT HcclResult HcclGetRankId(HcclComm comm, uint32_t* rank) {
     HCCL_CALL("HcclGetRankId");
     std::shared_ptr<Communicator> communicator;
-    if (auto result = find("HcclGetRankId", comm, communicator)) return result;
-    if (!rank) return hccl::refuse(HCCL_E_PTR, "HcclGetRankId: the result pointer is null");
+    if (auto result = find(comm, communicator)) return result;
+    if (!rank) return hccl::refuse(HCCL_E_PTR, "the result pointer is null");
     *rank = communicator->rank();
     return HCCL_SUCCESS;
 }
@@ -314,8 +314,8 @@ SIMNPU_EXPORT HcclResult HcclGetRankId(HcclComm comm, uint32_t* rank) {
 SIMNPU_EXPORT HcclResult HcclGetCommName(HcclComm comm, char* commName) {
     HCCL_CALL("HcclGetCommName");
     std::shared_ptr<Communicator> communicator;
-    if (auto result = find("HcclGetCommName", comm, communicator)) return result;
-    if (!commName) return hccl::refuse(HCCL_E_PTR, "HcclGetCommName: the result pointer is null");
+    if (auto result = find(comm, communicator)) return result;
+    if (!commName) return hccl::refuse(HCCL_E_PTR, "the result pointer is null");
     std::snprintf(commName, COMM_NAME_MAX_LENGTH, "%s", communicator->name.c_str());
     return HCCL_SUCCESS;
 }
@@ -325,8 +325,8 @@ SIMNPU_EXPORT HcclResult HcclGetCommName(HcclComm comm, char* commName) {
 SIMNPU_EXPORT HcclResult HcclGetCommAsyncError(HcclComm comm, HcclResult* asyncError) {
     HCCL_CALL("HcclGetCommAsyncError");
     std::shared_ptr<Communicator> communicator;
-    if (auto result = find("HcclGetCommAsyncError", comm, communicator)) return result;
-    if (!asyncError) return hccl::refuse(HCCL_E_PTR, "HcclGetCommAsyncError: the result pointer is null");
+    if (auto result = find(comm, communicator)) return result;
+    if (!asyncError) return hccl::refuse(HCCL_E_PTR, "the result pointer is null");
     *asyncError = HCCL_SUCCESS;
     return HCCL_SUCCESS;
 }
@@ -343,15 +343,15 @@ std::atomic<int32_t> g_deterministic{0};
 
 SIMNPU_EXPORT HcclResult HcclSetConfig(HcclConfig config, HcclConfigValue configValue) {
     HCCL_CALL("HcclSetConfig", "config=%d value=%d", static_cast<int>(config), configValue.value);
-    if (config != HCCL_DETERMINISTIC) return hccl::refuse(HCCL_E_NOT_SUPPORT, "HcclSetConfig: option %d is not simulated", static_cast<int>(config));
+    if (config != HCCL_DETERMINISTIC) return hccl::refuse(HCCL_E_NOT_SUPPORT, "option %d is not simulated", static_cast<int>(config));
     g_deterministic = configValue.value; // results are deterministic either way
     return HCCL_SUCCESS;
 }
 
 SIMNPU_EXPORT HcclResult HcclGetConfig(HcclConfig config, HcclConfigValue* configValue) {
     HCCL_CALL("HcclGetConfig", "config=%d", static_cast<int>(config));
-    if (!configValue) return hccl::refuse(HCCL_E_PTR, "HcclGetConfig: the result pointer is null");
-    if (config != HCCL_DETERMINISTIC) return hccl::refuse(HCCL_E_NOT_SUPPORT, "HcclGetConfig: option %d is not simulated", static_cast<int>(config));
+    if (!configValue) return hccl::refuse(HCCL_E_PTR, "the result pointer is null");
+    if (config != HCCL_DETERMINISTIC) return hccl::refuse(HCCL_E_NOT_SUPPORT, "option %d is not simulated", static_cast<int>(config));
     configValue->value = g_deterministic;
     return HCCL_SUCCESS;
 }

@@ -35,11 +35,11 @@ struct Communicator {
 
 using Body = std::function<Problem(Communicator&, uint64_t number)>;
 
-// The communicator of a handle; refuses for `call` if there is none.
-HcclResult find(const char* call, HcclComm handle, std::shared_ptr<Communicator>& out);
+// The communicator of a handle; refuses if there is none.
+HcclResult find(HcclComm handle, std::shared_ptr<Communicator>& out);
 
-// Queues `body` as a task of the stream. `name` must be a literal. Once the communicator is broken the task fails, and with it the
+// Queues `body` as a task of the stream. Once the communicator is broken the task fails, and with it the
 // stream: torch_npu makes calls from a thread whose errors do not reach every later operation, a stream's errors do.
-HcclResult submit(const char* name, const std::shared_ptr<Communicator>& communicator, aclrtStream stream, Body body);
+HcclResult submit(const std::shared_ptr<Communicator>& communicator, aclrtStream stream, Body body);
 
 } // namespace simnpu::hccl

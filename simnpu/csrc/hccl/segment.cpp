@@ -244,7 +244,7 @@ Segment::~Segment() {
     if (header_) ::munmap(header_, bytes_);
 }
 
-Problem Segment::await_all(const char* call, const Limit& limit) {
+Problem Segment::await_all(const Limit& limit) {
     const auto begin = Clock::now();
     while (true) {
         const uint32_t seen = doorbell();
@@ -260,20 +260,20 @@ Problem Segment::await_all(const char* call, const Limit& limit) {
         if (auto reason = poisoned()) return *reason;
         // A rank may join, finish and leave before this one looks again: then all is well.
         if (absent == 0) return {};
-        if (stopping()) return {HCCL_E_UNAVAIL, std::string(call) + ": the process is ending"};
+        if (stopping()) return {HCCL_E_UNAVAIL, std::string(current_name()) + ": the process is ending"};
         const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
         const std::string wanted = (absent == 1 ? "rank " : "ranks ") + missing + (absent == 1 ? " has" : " have") + " not arrived";
         for (uint32_t rank = 0; rank < ranks_; ++rank) {
             if (header_->slots[rank].state.load(std::memory_order_acquire) < kJoined) continue;
             if (auto why = gone(rank); !why.empty())
-                return poison({HCCL_E_REMOTE, std::string(call) + ": " + why + " while the communicator was being made; " + wanted +
+                return poison({HCCL_E_REMOTE, std::string(current_name()) + ": " + why + " while the communicator was being made; " + wanted +
                                                   " after " + seconds_text(waited)});
         }
         if (info_.pid != ::getpid() && start_time(info_.pid) != info_.start_time)
-            return poison({HCCL_E_REMOTE, std::string(call) + ": pid " + std::to_string(info_.pid) +
+            return poison({HCCL_E_REMOTE, std::string(current_name()) + ": pid " + std::to_string(info_.pid) +
                                               ", which made the root information, has ended; " + wanted + " after " + seconds_text(waited)});
         if (limit.seconds > 0 && waited > limit.seconds)
-            return poison({HCCL_E_TIMEOUT, std::string(call) + ": " + wanted + " after " + seconds_text(waited) + " (limit " +
+            return poison({HCCL_E_TIMEOUT, std::string(current_name()) + ": " + wanted + " after " + seconds_text(waited) + " (limit " +
                                                limit.variable + "); here: " + here + " of " + std::to_string(ranks_) +
                                                " ranks. Remedy: see why it did not start or get here, or raise the limit"});
         sleep(seen);

@@ -110,7 +110,7 @@ public:
     // Maps the memory and takes the place of `rank`.
     static Problem enter(const RootInfo& info, uint32_t ranks, uint32_t rank, int32_t device, std::unique_ptr<Segment>& out);
     // Waits until every rank has entered.
-    Problem await_all(const char* call, const Limit& limit);
+    Problem await_all(const Limit& limit);
 
     uint32_t rank() const { return rank_; }
     uint32_t ranks() const { return ranks_; }

@@ -144,8 +144,7 @@ SIMNPU_EXPORT aclScalar* aclCreateScalar(void* value, aclDataType data_type) {
     SIMNPU_CALL_OR(nullptr, "aclCreateScalar", "type=%s", type_name(data_type));
     auto scalar = value ? scalar_from(value, data_type) : std::nullopt;
     if (!scalar) {
-        fail(ACL_ERROR_INVALID_PARAM, "aclCreateScalar: a scalar of type %s (aclDataType %d) is not simulated",
-             type_name(data_type), data_type);
+        fail(ACL_ERROR_INVALID_PARAM, "a scalar of type %s (aclDataType %d) is not simulated", type_name(data_type), data_type);
         return nullptr;
     }
     return new aclScalar{*scalar, data_type};
@@ -191,7 +190,7 @@ SIMNPU_EXPORT aclError aclDestroyScalarList(const aclScalarList* list) { return 
 // The caller frees the returned array with delete[].
 SIMNPU_EXPORT aclError aclGetViewShape(const aclTensor* tensor, int64_t** view_dims, uint64_t* view_dims_num) {
     SIMNPU_CALL("aclGetViewShape");
-    if (!tensor || !view_dims || !view_dims_num) return fail(ACL_ERROR_INVALID_PARAM, "aclGetViewShape: null argument");
+    if (!tensor || !view_dims || !view_dims_num) return fail(ACL_ERROR_INVALID_PARAM, "null argument");
     const auto& sizes = tensor->state->sizes;
     *view_dims = new int64_t[sizes.size()];
     std::copy(sizes.begin(), sizes.end(), *view_dims);
@@ -201,7 +200,7 @@ SIMNPU_EXPORT aclError aclGetViewShape(const aclTensor* tensor, int64_t** view_d
 
 SIMNPU_EXPORT aclError aclGetViewStrides(const aclTensor* tensor, int64_t** strides, uint64_t* strides_num) {
     SIMNPU_CALL("aclGetViewStrides");
-    if (!tensor || !strides || !strides_num) return fail(ACL_ERROR_INVALID_PARAM, "aclGetViewStrides: null argument");
+    if (!tensor || !strides || !strides_num) return fail(ACL_ERROR_INVALID_PARAM, "null argument");
     const auto& values = tensor->state->strides;
     *strides = new int64_t[values.size()];
     std::copy(values.begin(), values.end(), *strides);
@@ -211,28 +210,28 @@ SIMNPU_EXPORT aclError aclGetViewStrides(const aclTensor* tensor, int64_t** stri
 
 SIMNPU_EXPORT aclError aclGetDataType(const aclTensor* tensor, aclDataType* data_type) {
     SIMNPU_CALL("aclGetDataType");
-    if (!tensor || !data_type) return fail(ACL_ERROR_INVALID_PARAM, "aclGetDataType: null argument");
+    if (!tensor || !data_type) return fail(ACL_ERROR_INVALID_PARAM, "null argument");
     *data_type = tensor->state->type;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclGetFormat(const aclTensor* tensor, aclFormat* format) {
     SIMNPU_CALL("aclGetFormat");
-    if (!tensor || !format) return fail(ACL_ERROR_INVALID_PARAM, "aclGetFormat: null argument");
+    if (!tensor || !format) return fail(ACL_ERROR_INVALID_PARAM, "null argument");
     *format = tensor->state->format;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclGetTensorListSize(const aclTensorList* list, uint64_t* size) {
     SIMNPU_CALL("aclGetTensorListSize");
-    if (!list || !size) return fail(ACL_ERROR_INVALID_PARAM, "aclGetTensorListSize: null argument");
+    if (!list || !size) return fail(ACL_ERROR_INVALID_PARAM, "null argument");
     *size = list->tensors.size();
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclGetIntArraySize(const aclIntArray* array, uint64_t* size) {
     SIMNPU_CALL("aclGetIntArraySize");
-    if (!array || !size) return fail(ACL_ERROR_INVALID_PARAM, "aclGetIntArraySize: null argument");
+    if (!array || !size) return fail(ACL_ERROR_INVALID_PARAM, "null argument");
     *size = array->values.size();
     return ACL_SUCCESS;
 }

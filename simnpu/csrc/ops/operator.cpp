@@ -75,15 +75,15 @@ std::string objection(const TensorState& state) {
 
 namespace {
 
-aclError run(const char* name, const Body& body) {
+aclError run(const Body& body) {
     try {
         at::AutoDispatchBelowADInplaceOrView below_autograd;
         body();
         return ACL_SUCCESS;
     } catch (const c10::Error& error) {
-        return fail(kFailedRun, "%s: %s", name, error.what_without_backtrace());
+        return fail(kFailedRun, "%s", error.what_without_backtrace());
     } catch (const std::exception& error) {
-        return fail(kFailedRun, "%s: %s", name, error.what());
+        return fail(kFailedRun, "%s", error.what());
     }
 }
 
@@ -92,7 +92,7 @@ aclError run(const char* name, const Body& body) {
 void Arguments::refuse(const std::string& why) const {
     auto name = parameter_name(signature_, index_);
     if (name.empty()) name = "output"; // returned tensors have no parameter
-    throw std::invalid_argument(c10::str(operator_, ": argument ", index_, " (", name, ") ", why));
+    throw std::invalid_argument(c10::str("argument ", index_, " (", name, ") ", why));
 }
 
 TensorHandle Arguments::tensor(const aclTensor* tensor) const {
@@ -190,9 +190,10 @@ void settle(std::initializer_list<const Out*> outputs, std::initializer_list<Ten
 
 aclError prepare(const char* name, const char* signature, uint64_t* workspace, aclOpExecutor** executor,
                  const std::function<Body(Arguments&)>& build) {
-    if (!workspace || !executor) return fail(kNullArgument, "%s: workspace size and executor must not be null", name);
+    const Named named(name);
+    if (!workspace || !executor) return fail(kNullArgument, "workspace size and executor must not be null");
     try {
-        Arguments call(name, signature);
+        Arguments call(signature);
         auto made = std::make_unique<aclOpExecutor>();
         made->name = name;
         made->pending.emplace(); // before the arguments are checked
@@ -201,18 +202,17 @@ aclError prepare(const char* name, const char* signature, uint64_t* workspace, a
         *workspace = 0;
         return ACL_SUCCESS;
     } catch (const c10::Error& error) {
-        return fail(kWrongArgument, "%s: %s", name, error.what_without_backtrace());
-    } catch (const std::exception& error) { // the text of refuse() already names the operator
+        return fail(kWrongArgument, "%s", error.what_without_backtrace());
+    } catch (const std::exception& error) {
         return fail(kWrongArgument, "%s", error.what());
     }
 }
 
 aclError launch(aclOpExecutor* executor, aclrtStream stream) {
     if (!executor) return fail(kNullArgument, "an operator was launched without an executor");
-    const char* name = executor->name;
+    const Named named(executor->name); // of the legacy path: the operator's, not the entry point's
     const std::unique_ptr<aclOpExecutor> ours(executor->repeatable ? nullptr : executor); // goes when the task is queued
-    auto task = [name, body = ours ? std::move(executor->body) : executor->body] { return run(name, body); };
-    return enqueue(stream, name, std::move(task));
+    return enqueue(stream, [body = ours ? std::move(executor->body) : executor->body] { return run(body); });
 }
 
 } // namespace simnpu
@@ -222,7 +222,7 @@ using namespace simnpu;
 // A repeatable executor may be launched several times; its owner destroys it.
 SIMNPU_EXPORT aclError aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
     SIMNPU_CALL("aclSetAclOpExecutorRepeatable");
-    if (!executor) return fail(kNullArgument, "aclSetAclOpExecutorRepeatable: the executor is null");
+    if (!executor) return fail(kNullArgument, "the executor is null");
     executor->repeatable = true;
     executor->pending.reset();
     return ACL_SUCCESS;

@@ -61,7 +61,7 @@ private:
 // Reads the arguments of one call in order; knows what to call them in messages.
 class Arguments {
 public:
-    Arguments(const char* operator_name, const char* signature) : operator_(operator_name), signature_(signature) {}
+    explicit Arguments(const char* signature) : signature_(signature) {}
     void next() { ++index_; }
     TensorHandle tensor(const aclTensor* tensor) const; // throws if null
     TensorHandle optional_tensor(const aclTensor* tensor) const;
@@ -75,7 +75,6 @@ public:
     [[noreturn]] void refuse(const std::string& why) const;
 
 private:
-    const char* operator_;
     const char* signature_;
     int index_ = -1;
 };

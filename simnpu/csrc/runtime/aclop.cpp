@@ -53,26 +53,26 @@ LiveSet<aclopAttr>& attrs() {
     return instance;
 }
 
-bool live(const char* call, const aclTensorDesc* desc) {
+bool live(const aclTensorDesc* desc) {
     if (desc && descs().has(desc)) return true;
-    fail(ACL_ERROR_INVALID_PARAM, "%s: %p is no live tensor description", call, static_cast<const void*>(desc));
+    fail(ACL_ERROR_INVALID_PARAM, "%p is no live tensor description", static_cast<const void*>(desc));
     return false;
 }
 
 template <typename T>
-aclError set_attr(const char* call, aclopAttr* attr, const char* name, T value) {
-    if (!attr || !attrs().has(attr)) return fail(ACL_ERROR_INVALID_PARAM, "%s: %p is no live attribute set", call, static_cast<void*>(attr));
-    if (!name) return fail(ACL_ERROR_INVALID_PARAM, "%s: the attribute's name is null", call);
+aclError set_attr(aclopAttr* attr, const char* name, T value) {
+    if (!attr || !attrs().has(attr)) return fail(ACL_ERROR_INVALID_PARAM, "%p is no live attribute set", static_cast<void*>(attr));
+    if (!name) return fail(ACL_ERROR_INVALID_PARAM, "the attribute's name is null");
     attr->values[name] = std::move(value);
     return ACL_SUCCESS;
 }
 
 template <typename Element, typename Source>
-aclError set_list(const char* call, aclopAttr* attr, const char* name, int count, const Source* values) {
-    if (count < 0 || (count > 0 && !values)) return fail(ACL_ERROR_INVALID_PARAM, "%s: a negative count or a null list", call);
+aclError set_list(aclopAttr* attr, const char* name, int count, const Source* values) {
+    if (count < 0 || (count > 0 && !values)) return fail(ACL_ERROR_INVALID_PARAM, "a negative count or a null list");
     std::vector<Element> list;
     for (int i = 0; i < count; ++i) list.push_back(static_cast<Element>(values[i]));
-    return set_attr(call, attr, name, std::move(list));
+    return set_attr(attr, name, std::move(list));
 }
 
 } // namespace
@@ -80,7 +80,7 @@ aclError set_list(const char* call, aclopAttr* attr, const char* name, int count
 SIMNPU_EXPORT aclTensorDesc* aclCreateTensorDesc(aclDataType dataType, int numDims, const int64_t* dims, aclFormat format) {
     SIMNPU_CALL_OR(nullptr, "aclCreateTensorDesc", "type=%d dims=%d format=%d", dataType, numDims, format);
     if (numDims < 0 || (numDims > 0 && !dims)) {
-        fail(ACL_ERROR_INVALID_PARAM, "aclCreateTensorDesc: %d dimensions, list %p", numDims, static_cast<const void*>(dims));
+        fail(ACL_ERROR_INVALID_PARAM, "%d dimensions, list %p", numDims, static_cast<const void*>(dims));
         return nullptr;
     }
     auto* desc = new aclTensorDesc;
@@ -94,49 +94,49 @@ SIMNPU_EXPORT void aclDestroyTensorDesc(const aclTensorDesc* desc) {
     SIMNPU_CALL_OR(, "aclDestroyTensorDesc", "desc=%p", static_cast<const void*>(desc));
     if (!desc) return;
     if (descs().remove(desc)) delete desc;
-    else fail(ACL_ERROR_INVALID_PARAM, "aclDestroyTensorDesc: %p is no live tensor description", static_cast<const void*>(desc));
+    else fail(ACL_ERROR_INVALID_PARAM, "%p is no live tensor description", static_cast<const void*>(desc));
 }
 
 SIMNPU_EXPORT aclDataType aclGetTensorDescType(const aclTensorDesc* desc) {
     SIMNPU_CALL_OR(ACL_DT_UNDEFINED, "aclGetTensorDescType");
-    return live("aclGetTensorDescType", desc) ? desc->type : ACL_DT_UNDEFINED;
+    return live(desc) ? desc->type : ACL_DT_UNDEFINED;
 }
 
 SIMNPU_EXPORT aclFormat aclGetTensorDescFormat(const aclTensorDesc* desc) {
     SIMNPU_CALL_OR(ACL_FORMAT_UNDEFINED, "aclGetTensorDescFormat");
-    return live("aclGetTensorDescFormat", desc) ? desc->format : ACL_FORMAT_UNDEFINED;
+    return live(desc) ? desc->format : ACL_FORMAT_UNDEFINED;
 }
 
 SIMNPU_EXPORT size_t aclGetTensorDescNumDims(const aclTensorDesc* desc) {
     SIMNPU_CALL_OR(0, "aclGetTensorDescNumDims");
-    return live("aclGetTensorDescNumDims", desc) ? desc->dims.size() : 0;
+    return live(desc) ? desc->dims.size() : 0;
 }
 
 SIMNPU_EXPORT aclError aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t index, int64_t* dimSize) {
     SIMNPU_CALL("aclGetTensorDescDimV2", "index=%zu", index);
-    if (!live("aclGetTensorDescDimV2", desc)) return thread_errors().last;
+    if (!live(desc)) return thread_errors().last;
     if (!dimSize || index >= desc->dims.size())
-        return fail(ACL_ERROR_INVALID_PARAM, "aclGetTensorDescDimV2: dimension %zu of %zu, or null pointer", index, desc->dims.size());
+        return fail(ACL_ERROR_INVALID_PARAM, "dimension %zu of %zu, or null pointer", index, desc->dims.size());
     *dimSize = desc->dims[index];
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT void aclSetTensorDescName(aclTensorDesc* desc, const char* name) {
     SIMNPU_CALL_OR(, "aclSetTensorDescName", "name=%s", name ? name : "(null)");
-    if (live("aclSetTensorDescName", desc)) desc->name = name ? name : "";
+    if (live(desc)) desc->name = name ? name : "";
 }
 
 SIMNPU_EXPORT aclError aclSetTensorFormat(aclTensorDesc* desc, aclFormat format) {
     SIMNPU_CALL("aclSetTensorFormat", "format=%d", format);
-    if (!live("aclSetTensorFormat", desc)) return thread_errors().last;
+    if (!live(desc)) return thread_errors().last;
     desc->storage_format = format;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclSetTensorShape(aclTensorDesc* desc, int numDims, const int64_t* dims) {
     SIMNPU_CALL("aclSetTensorShape", "dims=%d", numDims);
-    if (!live("aclSetTensorShape", desc)) return thread_errors().last;
-    if (numDims < 0 || (numDims > 0 && !dims)) return fail(ACL_ERROR_INVALID_PARAM, "aclSetTensorShape: %d dimensions", numDims);
+    if (!live(desc)) return thread_errors().last;
+    if (numDims < 0 || (numDims > 0 && !dims)) return fail(ACL_ERROR_INVALID_PARAM, "%d dimensions", numDims);
     desc->storage_dims.assign(dims, dims + numDims);
     desc->has_storage_dims = true;
     return ACL_SUCCESS;
@@ -144,14 +144,14 @@ SIMNPU_EXPORT aclError aclSetTensorShape(aclTensorDesc* desc, int numDims, const
 
 SIMNPU_EXPORT aclError aclSetTensorPlaceMent(aclTensorDesc* desc, aclMemType memType) {
     SIMNPU_CALL("aclSetTensorPlaceMent", "place=%d", memType);
-    if (!live("aclSetTensorPlaceMent", desc)) return thread_errors().last;
+    if (!live(desc)) return thread_errors().last;
     desc->placement = memType;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclSetTensorConst(aclTensorDesc* desc, void* data, size_t length) {
     SIMNPU_CALL("aclSetTensorConst", "bytes=%zu", length);
-    if (!live("aclSetTensorConst", desc)) return thread_errors().last;
+    if (!live(desc)) return thread_errors().last;
     desc->const_data = data;
     desc->const_bytes = length;
     return ACL_SUCCESS;
@@ -165,7 +165,7 @@ SIMNPU_EXPORT aclDataBuffer* aclCreateDataBuffer(void* data, size_t size) {
 SIMNPU_EXPORT aclError aclDestroyDataBuffer(const aclDataBuffer* buffer) {
     SIMNPU_CALL("aclDestroyDataBuffer", "buffer=%p", static_cast<const void*>(buffer));
     if (!buffer || !buffers().remove(buffer))
-        return fail(ACL_ERROR_INVALID_PARAM, "aclDestroyDataBuffer: %p is no live data buffer", static_cast<const void*>(buffer));
+        return fail(ACL_ERROR_INVALID_PARAM, "%p is no live data buffer", static_cast<const void*>(buffer));
     delete buffer;
     return ACL_SUCCESS;
 }
@@ -179,67 +179,67 @@ SIMNPU_EXPORT void aclopDestroyAttr(const aclopAttr* attr) {
     SIMNPU_CALL_OR(, "aclopDestroyAttr", "attr=%p", static_cast<const void*>(attr));
     if (!attr) return;
     if (attrs().remove(attr)) delete attr;
-    else fail(ACL_ERROR_INVALID_PARAM, "aclopDestroyAttr: %p is no live attribute set", static_cast<const void*>(attr));
+    else fail(ACL_ERROR_INVALID_PARAM, "%p is no live attribute set", static_cast<const void*>(attr));
 }
 
 SIMNPU_EXPORT aclError aclopSetAttrBool(aclopAttr* attr, const char* name, uint8_t value) {
     SIMNPU_CALL("aclopSetAttrBool", "name=%s", name ? name : "(null)");
-    return set_attr("aclopSetAttrBool", attr, name, value != 0);
+    return set_attr(attr, name, value != 0);
 }
 
 SIMNPU_EXPORT aclError aclopSetAttrInt(aclopAttr* attr, const char* name, int64_t value) {
     SIMNPU_CALL("aclopSetAttrInt", "name=%s", name ? name : "(null)");
-    return set_attr("aclopSetAttrInt", attr, name, value);
+    return set_attr(attr, name, value);
 }
 
 SIMNPU_EXPORT aclError aclopSetAttrFloat(aclopAttr* attr, const char* name, float value) {
     SIMNPU_CALL("aclopSetAttrFloat", "name=%s", name ? name : "(null)");
-    return set_attr("aclopSetAttrFloat", attr, name, value);
+    return set_attr(attr, name, value);
 }
 
 SIMNPU_EXPORT aclError aclopSetAttrString(aclopAttr* attr, const char* name, const char* value) {
     SIMNPU_CALL("aclopSetAttrString", "name=%s", name ? name : "(null)");
-    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "aclopSetAttrString: the value is null");
-    return set_attr("aclopSetAttrString", attr, name, std::string(value));
+    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "the value is null");
+    return set_attr(attr, name, std::string(value));
 }
 
 SIMNPU_EXPORT aclError aclopSetAttrDataType(aclopAttr* attr, const char* name, aclDataType value) {
     SIMNPU_CALL("aclopSetAttrDataType", "name=%s", name ? name : "(null)");
-    return set_attr("aclopSetAttrDataType", attr, name, value);
+    return set_attr(attr, name, value);
 }
 
 SIMNPU_EXPORT aclError aclopSetAttrListBool(aclopAttr* attr, const char* name, int count, const uint8_t* values) {
     SIMNPU_CALL("aclopSetAttrListBool", "name=%s", name ? name : "(null)");
-    return set_list<bool>("aclopSetAttrListBool", attr, name, count, values);
+    return set_list<bool>(attr, name, count, values);
 }
 
 SIMNPU_EXPORT aclError aclopSetAttrListInt(aclopAttr* attr, const char* name, int count, const int64_t* values) {
     SIMNPU_CALL("aclopSetAttrListInt", "name=%s", name ? name : "(null)");
-    return set_list<int64_t>("aclopSetAttrListInt", attr, name, count, values);
+    return set_list<int64_t>(attr, name, count, values);
 }
 
 SIMNPU_EXPORT aclError aclopSetAttrListFloat(aclopAttr* attr, const char* name, int count, const float* values) {
     SIMNPU_CALL("aclopSetAttrListFloat", "name=%s", name ? name : "(null)");
-    return set_list<float>("aclopSetAttrListFloat", attr, name, count, values);
+    return set_list<float>(attr, name, count, values);
 }
 
 SIMNPU_EXPORT aclError aclopSetAttrListListInt(aclopAttr* attr, const char* name, int numLists, const int* numValues,
                                                const int64_t* const values[]) {
     SIMNPU_CALL("aclopSetAttrListListInt", "name=%s", name ? name : "(null)");
     if (numLists < 0 || (numLists > 0 && (!numValues || !values)))
-        return fail(ACL_ERROR_INVALID_PARAM, "aclopSetAttrListListInt: a negative count or a null list");
+        return fail(ACL_ERROR_INVALID_PARAM, "a negative count or a null list");
     std::vector<std::vector<int64_t>> lists;
     for (int i = 0; i < numLists; ++i) lists.emplace_back(values[i], values[i] + numValues[i]);
-    return set_attr("aclopSetAttrListListInt", attr, name, std::move(lists));
+    return set_attr(attr, name, std::move(lists));
 }
 
 namespace {
 
-aclError execute(const char* call, const char* type, int num_inputs, const aclTensorDesc* const input_descs[],
+aclError execute(const char* type, int num_inputs, const aclTensorDesc* const input_descs[],
                  const aclDataBuffer* const inputs[], int num_outputs, const aclTensorDesc* const output_descs[],
                  aclDataBuffer* const outputs[], const aclopAttr* attr, aclrtStream stream) {
-    if (!type) return fail(ACL_ERROR_INVALID_PARAM, "%s: the operator type is null", call);
-    if (auto result = refuse_legacy_while_capturing(call, type, stream)) return result;
+    if (!type) return fail(ACL_ERROR_INVALID_PARAM, "the operator type is null");
+    if (auto result = refuse_legacy_while_capturing(type, stream)) return result;
     // The operator library is optional here; it is loaded only when an operator of this path is really asked for.
     static const auto run = [] {
         void* library = ::dlopen("libopapi.so", RTLD_NOW | RTLD_LOCAL);
@@ -249,7 +249,7 @@ aclError execute(const char* call, const char* type, int num_inputs, const aclTe
         const aclError result = run(type, num_inputs, input_descs, inputs, num_outputs, output_descs, outputs, attr, stream);
         if (result != ACL_ERROR_OP_NOT_FOUND) return result;
     }
-    return fail(ACL_ERROR_OP_NOT_FOUND, "%s: operator %s of the legacy path is not simulated", call, type);
+    return fail(ACL_ERROR_OP_NOT_FOUND, "operator %s of the legacy path is not simulated", type);
 }
 
 } // namespace
@@ -260,14 +260,14 @@ SIMNPU_EXPORT aclError aclopCompileAndExecute(const char* opType, int numInputs,
                                               const aclopAttr* attr, aclopEngineType, aclopCompileType, const char*,
                                               aclrtStream stream) {
     SIMNPU_CALL("aclopCompileAndExecute", "operator=%s inputs=%d outputs=%d", opType ? opType : "(null)", numInputs, numOutputs);
-    return execute("aclopCompileAndExecute", opType, numInputs, inputDesc, inputs, numOutputs, outputDesc, outputs, attr, stream);
+    return execute(opType, numInputs, inputDesc, inputs, numOutputs, outputDesc, outputs, attr, stream);
 }
 
 SIMNPU_EXPORT aclError aclopCompileAndExecuteV2(const char* opType, int numInputs, aclTensorDesc* inputDesc[], aclDataBuffer* inputs[],
                                                 int numOutputs, aclTensorDesc* outputDesc[], aclDataBuffer* outputs[],
                                                 aclopAttr* attr, aclopEngineType, aclopCompileType, const char*, aclrtStream stream) {
     SIMNPU_CALL("aclopCompileAndExecuteV2", "operator=%s inputs=%d outputs=%d", opType ? opType : "(null)", numInputs, numOutputs);
-    return execute("aclopCompileAndExecuteV2", opType, numInputs, inputDesc, inputs, numOutputs, outputDesc, outputs, attr, stream);
+    return execute(opType, numInputs, inputDesc, inputs, numOutputs, outputDesc, outputs, attr, stream);
 }
 
 // Compile options are kept and read back; nothing is compiled.
@@ -287,7 +287,7 @@ CompileOptions& compile_options() {
 
 SIMNPU_EXPORT aclError aclSetCompileopt(aclCompileOpt opt, const char* value) {
     SIMNPU_CALL("aclSetCompileopt", "option=%d value=%s", static_cast<int>(opt), value ? value : "(null)");
-    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "aclSetCompileopt: the value is null");
+    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "the value is null");
     auto& options = compile_options();
     std::lock_guard lock(options.mutex);
     options.values[static_cast<int>(opt)] = value;
@@ -307,10 +307,9 @@ SIMNPU_EXPORT aclError aclGetCompileopt(aclCompileOpt opt, char* value, size_t l
     auto& options = compile_options();
     std::lock_guard lock(options.mutex);
     auto at = options.values.find(static_cast<int>(opt));
-    if (at == options.values.end())
-        return fail(ACL_ERROR_API_NOT_SUPPORT, "aclGetCompileopt: option %d was never set", static_cast<int>(opt));
+    if (at == options.values.end()) return fail(ACL_ERROR_API_NOT_SUPPORT, "option %d was never set", static_cast<int>(opt));
     if (!value || length <= at->second.size())
-        return fail(ACL_ERROR_INVALID_PARAM, "aclGetCompileopt: the buffer is null or shorter than %zu", at->second.size() + 1);
+        return fail(ACL_ERROR_INVALID_PARAM, "the buffer is null or shorter than %zu", at->second.size() + 1);
     std::memcpy(value, at->second.c_str(), at->second.size() + 1);
     return ACL_SUCCESS;
 }

@@ -37,42 +37,42 @@ using namespace simnpu;
 
 SIMNPU_EXPORT aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream handle) {
     SIMNPU_CALL("aclrtSubscribeReport", "thread=%llu stream=%p", static_cast<unsigned long long>(threadId), handle);
-    auto stream = find_stream("aclrtSubscribeReport", handle);
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     auto& all = reports();
     std::lock_guard lock(all.mutex);
     if (!all.subscriber.emplace(stream->handle, threadId).second)
-        return fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, "aclrtSubscribeReport: a thread is subscribed to the stream already");
+        return fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, "a thread is subscribed to the stream already");
     all.waiting.try_emplace(threadId);
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream handle) {
     SIMNPU_CALL("aclrtUnSubscribeReport", "thread=%llu stream=%p", static_cast<unsigned long long>(threadId), handle);
-    auto stream = find_stream("aclrtUnSubscribeReport", handle);
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     auto& all = reports();
     std::lock_guard lock(all.mutex);
     auto at = all.subscriber.find(stream->handle);
     if (at == all.subscriber.end() || at->second != threadId)
-        return fail(ACL_ERROR_RT_STREAM_NO_CB_REG, "aclrtUnSubscribeReport: this thread is not subscribed to the stream");
+        return fail(ACL_ERROR_RT_STREAM_NO_CB_REG, "this thread is not subscribed to the stream");
     all.subscriber.erase(at);
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBlockType blockType, aclrtStream handle) {
     SIMNPU_CALL("aclrtLaunchCallback", "stream=%p block=%d", handle, static_cast<int>(blockType));
-    if (!fn) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtLaunchCallback: the function is null");
+    if (!fn) return fail(ACL_ERROR_RT_PARAM_INVALID, "the function is null");
     if (blockType != ACL_CALLBACK_NO_BLOCK && blockType != ACL_CALLBACK_BLOCK)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtLaunchCallback: unknown kind of blocking %d", static_cast<int>(blockType));
-    auto stream = find_stream("aclrtLaunchCallback", handle);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown kind of blocking %d", static_cast<int>(blockType));
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     uint64_t thread = 0;
     {
         std::lock_guard lock(reports().mutex);
         auto at = reports().subscriber.find(stream->handle);
         if (at == reports().subscriber.end())
-            return fail(ACL_ERROR_RT_STREAM_NO_CB_REG, "aclrtLaunchCallback: no thread is subscribed to the stream (aclrtSubscribeReport)");
+            return fail(ACL_ERROR_RT_STREAM_NO_CB_REG, "no thread is subscribed to the stream (aclrtSubscribeReport)");
         thread = at->second;
     }
     return enqueue_or_record(stream, "callback", TaskKind::work, [=]() -> aclError {
@@ -83,24 +83,23 @@ SIMNPU_EXPORT aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, acl
         all.changed.notify_all();
         if (blockType == ACL_CALLBACK_NO_BLOCK) return ACL_SUCCESS;
         if (wait_in_worker(lock, all.changed, [&] { return handover->done; })) return ACL_SUCCESS;
-        return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "callback: the process is ending");
+        return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "the process is ending");
     });
 }
 
 SIMNPU_EXPORT aclError aclrtProcessReport(int32_t timeout) {
     SIMNPU_CALL("aclrtProcessReport", "timeout=%d", timeout);
     if (timeout < -1 || timeout == 0)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtProcessReport: timeout %d: give milliseconds above 0, or -1 for none", timeout);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "timeout %d: give milliseconds above 0, or -1 for none", timeout);
     auto& all = reports();
     std::unique_lock lock(all.mutex);
     auto at = all.waiting.find(::pthread_self());
-    if (at == all.waiting.end())
-        return fail(ACL_ERROR_RT_THREAD_SUBSCRIBE, "aclrtProcessReport: this thread is not subscribed to any stream");
+    if (at == all.waiting.end()) return fail(ACL_ERROR_RT_THREAD_SUBSCRIBE, "this thread is not subscribed to any stream");
     auto& queue = at->second; // stays where it is: entries are never erased
     auto something = [&] { return !queue.empty(); };
     const auto deadline = deadline_after(timeout);
     if (deadline ? !all.changed.wait_until(lock, *deadline, something) : (all.changed.wait(lock, something), false))
-        return fail(ACL_ERROR_RT_REPORT_TIMEOUT, "aclrtProcessReport: no callback came within %d ms", timeout);
+        return fail(ACL_ERROR_RT_REPORT_TIMEOUT, "no callback came within %d ms", timeout);
     while (!queue.empty()) {
         auto handover = queue.front();
         queue.pop_front();
@@ -121,8 +120,8 @@ SIMNPU_EXPORT aclError aclrtProcessReport(int32_t timeout) {
 
 SIMNPU_EXPORT aclError aclrtLaunchHostFunc(aclrtStream handle, aclrtHostFunc fn, void* args) {
     SIMNPU_CALL("aclrtLaunchHostFunc", "stream=%p", handle);
-    if (!fn) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtLaunchHostFunc: the function is null");
-    auto stream = find_stream("aclrtLaunchHostFunc", handle);
+    if (!fn) return fail(ACL_ERROR_RT_PARAM_INVALID, "the function is null");
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     return enqueue_or_record(stream, "host function", TaskKind::work, [fn, args]() -> aclError {
         fn(args);

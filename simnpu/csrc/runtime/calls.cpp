@@ -3,7 +3,7 @@
 #include "calls.h"
 
 #include "config.h"
-#include "simnpu/core.h"
+#include "errors.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -145,7 +145,8 @@ CallSite::CallSite(const char* name)
           return counter;
       }()) {}
 
-Call::Call(const CallSite& site, bool always) : counter_(site.counter()), outer_(t_current), logged_(accounts().keep_log) {
+Call::Call(const CallSite& site, bool always)
+    : counter_(site.counter()), named_(counter_.name), outer_(t_current), logged_(accounts().keep_log) {
     t_current = this;
     // A call that another one makes is part of that one's time.
     if (g_timing.load(std::memory_order_relaxed) && !outer_) began_ = clock_now();
@@ -153,14 +154,13 @@ Call::Call(const CallSite& site, bool always) : counter_(site.counter()), outer_
     arguments_[0] = '\0';
     if (!always) {
         if (!accounts().problem.empty()) {
-            refusal_ = fail(ACL_ERROR_INVALID_PARAM, "%s", accounts().problem.c_str());
+            refusal_ = raise({ACL_ERROR_INVALID_PARAM, accounts().problem});
             return;
         }
         if (broken_by_fork()) {
             refusal_ = fail(ACL_ERROR_RT_CONTEXT_NULL,
-                            "%s: this process was forked from one that had used the NPU; its streams do not exist here. Start "
-                            "it with the spawn method, or fork before the first use of the NPU",
-                            counter_.name);
+                            "this process was forked from one that had used the NPU; its streams do not exist here. Start "
+                            "it with the spawn method, or fork before the first use of the NPU");
             return;
         }
     }
@@ -170,8 +170,8 @@ Call::Call(const CallSite& site, bool always) : counter_(site.counter()), outer_
         if (fault.rule->delay) {
             std::this_thread::sleep_for(std::chrono::milliseconds(fault.rule->value));
         } else {
-            refusal_ = fail(static_cast<aclError>(fault.rule->value), "%s: call %llu failed on request (SIMNPU_FAULT)",
-                            counter_.name, static_cast<unsigned long long>(seen));
+            refusal_ = fail(static_cast<aclError>(fault.rule->value), "call %llu failed on request (SIMNPU_FAULT)",
+                            static_cast<unsigned long long>(seen));
         }
     }
 }

@@ -67,12 +67,12 @@ std::shared_ptr<Context> make_context(int32_t device, bool primary) {
 }
 
 // Ends everything on the device: waits for its streams, then its streams, events, graphs, memory and contexts are gone.
-aclError reset(const char* call, int32_t device) {
+aclError reset(int32_t device) {
     drop_models_of(device);
     Failure first;
     for (const auto& stream : streams().take_if([device](const Stream& s) { return s.device == device; })) {
         close_stream(*stream, false);
-        const auto failure = isolated(call, [&] { return wait_for(call, *stream, std::nullopt, ACL_SUCCESS); });
+        const auto failure = isolated([&] { return wait_for(*stream, std::nullopt, ACL_SUCCESS); });
         if (failure && !first) first = failure;
     }
     events().take_if([device](const Event& e) { return e.device == device; });
@@ -91,12 +91,11 @@ HandleTable<Context>& contexts() {
     return table;
 }
 
-std::shared_ptr<Context> current_context(const char* call) {
+std::shared_ptr<Context> current_context() {
     if (auto context = t_context.lock()) return context;
     fail(ACL_ERROR_RT_CONTEXT_NULL,
-         t_had_context ? "%s: the context of this thread is gone (destroyed, or its device was reset); call aclrtSetDevice again"
-                       : "%s: this thread has no device yet; call aclrtSetDevice first",
-         call);
+         t_had_context ? "the context of this thread is gone (destroyed, or its device was reset); call aclrtSetDevice again"
+                       : "this thread has no device yet; call aclrtSetDevice first");
     return nullptr;
 }
 
@@ -106,10 +105,10 @@ int32_t device_count() {
     return static_cast<int32_t>(all.frozen ? all.visible.size() : visible_devices().size());
 }
 
-bool valid_device(const char* call, int64_t device) {
+bool valid_device(int64_t device) {
     const auto count = device_count();
     if (device >= 0 && device < count) return true;
-    fail(ACL_ERROR_RT_INVALID_DEVICEID, "%s: there is no device %lld, only %d (SIMNPU_DEVICES, ASCEND_RT_VISIBLE_DEVICES)", call,
+    fail(ACL_ERROR_RT_INVALID_DEVICEID, "there is no device %lld, only %d (SIMNPU_DEVICES, ASCEND_RT_VISIBLE_DEVICES)",
          static_cast<long long>(device), count);
     return false;
 }
@@ -152,16 +151,16 @@ bool known_option(aclSysParamOpt option) {
     return static_cast<int>(option) >= 0 && static_cast<size_t>(option) < machine().options.size();
 }
 
-aclError synchronize_device(const char* call, int32_t timeout) {
-    if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout %d: give milliseconds, or -1 for none", call, timeout);
-    auto context = current_context(call);
+aclError synchronize_device(int32_t timeout) {
+    if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "timeout %d: give milliseconds, or -1 for none", timeout);
+    auto context = current_context();
     if (!context) return thread_errors().last;
-    if (auto result = refuse_while_device_captures(call, context->device)) return result;
+    if (auto result = refuse_while_device_captures(context->device)) return result;
     const auto deadline = deadline_after(timeout);
     Failure first;
     for (const auto& stream : streams().all()) {
         if (stream->device != context->device) continue;
-        const auto failure = isolated(call, [&] { return wait_for(call, *stream, deadline, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT); });
+        const auto failure = isolated([&] { return wait_for(*stream, deadline, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT); });
         if (failure && !first) first = failure;
     }
     return first ? raise(first) : ACL_SUCCESS;
@@ -175,10 +174,10 @@ using namespace simnpu;
 SIMNPU_EXPORT aclError aclInit(const char* configPath) {
     SIMNPU_CALL("aclInit", "config=%s", configPath ? configPath : "(null)");
     if (configPath && *configPath && ::access(configPath, R_OK) != 0)
-        return fail(ACL_ERROR_INVALID_FILE, "aclInit: cannot read the configuration file %s", configPath);
+        return fail(ACL_ERROR_INVALID_FILE, "cannot read the configuration file %s", configPath);
     auto& all = machine();
     std::lock_guard lock(all.mutex);
-    if (all.initialized) return fail(ACL_ERROR_REPEAT_INITIALIZE, "aclInit: called before, without aclFinalize in between");
+    if (all.initialized) return fail(ACL_ERROR_REPEAT_INITIALIZE, "called before, without aclFinalize in between");
     all.initialized = true;
     return ACL_SUCCESS;
 }
@@ -189,26 +188,26 @@ SIMNPU_EXPORT aclError aclFinalize() {
     {
         auto& all = machine();
         std::lock_guard lock(all.mutex);
-        if (!all.initialized) return fail(ACL_ERROR_REPEAT_FINALIZE, "aclFinalize: aclInit was not called, or aclFinalize was already");
+        if (!all.initialized) return fail(ACL_ERROR_REPEAT_FINALIZE, "aclInit was not called, or aclFinalize was already");
         all.initialized = false;
         count = all.devices.size();
     }
     aclError first = ACL_SUCCESS;
     for (size_t device = 0; device < count; ++device)
-        if (auto result = reset("aclFinalize", static_cast<int32_t>(device)); result && !first) first = result;
+        if (auto result = reset(static_cast<int32_t>(device)); result && !first) first = result;
     return first;
 }
 
 SIMNPU_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
     SIMNPU_CALL("aclrtGetDeviceCount");
-    if (!count) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetDeviceCount: the result pointer is null");
+    if (!count) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     *count = static_cast<uint32_t>(device_count());
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtSetDevice(int32_t deviceId) {
     SIMNPU_CALL("aclrtSetDevice", "device=%d", deviceId);
-    if (!valid_device("aclrtSetDevice", deviceId)) return thread_errors().last;
+    if (!valid_device(deviceId)) return thread_errors().last;
     auto& all = machine();
     std::lock_guard lock(all.mutex);
     freeze(all);
@@ -221,34 +220,34 @@ SIMNPU_EXPORT aclError aclrtSetDevice(int32_t deviceId) {
 
 SIMNPU_EXPORT aclError aclrtResetDevice(int32_t deviceId) {
     SIMNPU_CALL("aclrtResetDevice", "device=%d", deviceId);
-    if (!valid_device("aclrtResetDevice", deviceId)) return thread_errors().last;
+    if (!valid_device(deviceId)) return thread_errors().last;
     {
         auto& all = machine();
         std::lock_guard lock(all.mutex);
         freeze(all);
         auto& device = all.devices[static_cast<size_t>(deviceId)];
-        if (device.uses == 0) return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtResetDevice: device %d is not set", deviceId);
+        if (device.uses == 0) return fail(ACL_ERROR_RT_CONTEXT_NULL, "device %d is not set", deviceId);
         // Every aclrtSetDevice counts; the last matching reset ends the device.
         if (--device.uses > 0) return ACL_SUCCESS;
     }
-    return reset("aclrtResetDevice", deviceId);
+    return reset(deviceId);
 }
 
 SIMNPU_EXPORT aclError aclrtResetDeviceForce(int32_t deviceId) {
     SIMNPU_CALL("aclrtResetDeviceForce", "device=%d", deviceId);
-    if (!valid_device("aclrtResetDeviceForce", deviceId)) return thread_errors().last;
+    if (!valid_device(deviceId)) return thread_errors().last;
     {
         auto& all = machine();
         std::lock_guard lock(all.mutex);
         freeze(all);
     }
-    return reset("aclrtResetDeviceForce", deviceId);
+    return reset(deviceId);
 }
 
 SIMNPU_EXPORT aclError aclrtGetDevice(int32_t* deviceId) {
     SIMNPU_CALL("aclrtGetDevice");
-    if (!deviceId) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetDevice: the result pointer is null");
-    auto context = current_context("aclrtGetDevice");
+    if (!deviceId) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    auto context = current_context();
     if (!context) return thread_errors().last;
     *deviceId = context->device;
     return ACL_SUCCESS;
@@ -256,8 +255,8 @@ SIMNPU_EXPORT aclError aclrtGetDevice(int32_t* deviceId) {
 
 SIMNPU_EXPORT aclError aclrtCreateContext(aclrtContext* out, int32_t deviceId) {
     SIMNPU_CALL("aclrtCreateContext", "device=%d", deviceId);
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtCreateContext: the result pointer is null");
-    if (!valid_device("aclrtCreateContext", deviceId)) return thread_errors().last;
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!valid_device(deviceId)) return thread_errors().last;
     {
         auto& all = machine();
         std::lock_guard lock(all.mutex);
@@ -272,15 +271,13 @@ SIMNPU_EXPORT aclError aclrtCreateContext(aclrtContext* out, int32_t deviceId) {
 SIMNPU_EXPORT aclError aclrtDestroyContext(aclrtContext handle) {
     SIMNPU_CALL("aclrtDestroyContext", "context=%p", handle);
     auto context = contexts().find(handle);
-    if (!context) return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtDestroyContext: %p is no live context", handle);
-    if (context->primary)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDestroyContext: the context of aclrtSetDevice ends with aclrtResetDevice");
+    if (!context) return fail(ACL_ERROR_RT_CONTEXT_NULL, "%p is no live context", handle);
+    if (context->primary) return fail(ACL_ERROR_RT_PARAM_INVALID, "the context of aclrtSetDevice ends with aclrtResetDevice");
     contexts().take(handle);
     Failure first;
     for (const auto& stream : streams().take_if([&](const Stream& s) { return s.context.lock() == context; })) {
         close_stream(*stream, false);
-        const auto failure = isolated("aclrtDestroyContext",
-                                      [&] { return wait_for("aclrtDestroyContext", *stream, std::nullopt, ACL_SUCCESS); });
+        const auto failure = isolated([&] { return wait_for(*stream, std::nullopt, ACL_SUCCESS); });
         if (failure && !first) first = failure;
     }
     return first ? raise(first) : ACL_SUCCESS;
@@ -289,17 +286,16 @@ SIMNPU_EXPORT aclError aclrtDestroyContext(aclrtContext handle) {
 SIMNPU_EXPORT aclError aclrtSetCurrentContext(aclrtContext handle) {
     SIMNPU_CALL("aclrtSetCurrentContext", "context=%p", handle);
     auto context = contexts().find(handle);
-    if (!context)
-        return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtSetCurrentContext: %p is no live context (destroyed, or its device reset)", handle);
+    if (!context) return fail(ACL_ERROR_RT_CONTEXT_NULL, "%p is no live context (destroyed, or its device reset)", handle);
     make_current(context);
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtGetCurrentContext(aclrtContext* out) {
     SIMNPU_CALL("aclrtGetCurrentContext");
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetCurrentContext: the result pointer is null");
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     *out = nullptr;
-    auto context = current_context("aclrtGetCurrentContext");
+    auto context = current_context();
     if (!context) return thread_errors().last;
     *out = context->handle;
     return ACL_SUCCESS;
@@ -307,8 +303,8 @@ SIMNPU_EXPORT aclError aclrtGetCurrentContext(aclrtContext* out) {
 
 SIMNPU_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
     SIMNPU_CALL("aclrtCtxGetCurrentDefaultStream");
-    if (!stream) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtCtxGetCurrentDefaultStream: the result pointer is null");
-    auto context = current_context("aclrtCtxGetCurrentDefaultStream");
+    if (!stream) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    auto context = current_context();
     if (!context) return thread_errors().last;
     *stream = context->default_stream->handle;
     return ACL_SUCCESS;
@@ -316,8 +312,8 @@ SIMNPU_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
 
 SIMNPU_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags, int32_t* active) {
     SIMNPU_CALL("aclrtGetPrimaryCtxState", "device=%d", deviceId);
-    if (!active) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetPrimaryCtxState: the result pointer is null");
-    if (!valid_device("aclrtGetPrimaryCtxState", deviceId)) return thread_errors().last;
+    if (!active) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!valid_device(deviceId)) return thread_errors().last;
     auto& all = machine();
     std::lock_guard lock(all.mutex);
     if (flags) *flags = 0;
@@ -327,12 +323,12 @@ SIMNPU_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags
 
 SIMNPU_EXPORT aclError aclrtSynchronizeDevice() {
     SIMNPU_CALL("aclrtSynchronizeDevice");
-    return synchronize_device("aclrtSynchronizeDevice", -1);
+    return synchronize_device(-1);
 }
 
 SIMNPU_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
     SIMNPU_CALL("aclrtSynchronizeDeviceWithTimeout", "timeout=%d", timeout);
-    return synchronize_device("aclrtSynchronizeDeviceWithTimeout", timeout);
+    return synchronize_device(timeout);
 }
 
 SIMNPU_EXPORT const char* aclrtGetSocName() {
@@ -342,29 +338,29 @@ SIMNPU_EXPORT const char* aclrtGetSocName() {
 
 SIMNPU_EXPORT aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t* value) {
     SIMNPU_CALL("aclrtGetDeviceInfo", "device=%u attr=%d", deviceId, static_cast<int>(attr));
-    if (!value) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetDeviceInfo: the result pointer is null");
-    if (!valid_device("aclrtGetDeviceInfo", deviceId)) return thread_errors().last;
+    if (!value) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!valid_device(deviceId)) return thread_errors().last;
     if (!device_info(attr, static_cast<int32_t>(deviceId), *value))
-        return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtGetDeviceInfo: attribute %d is not simulated", static_cast<int>(attr));
+        return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "attribute %d is not simulated", static_cast<int>(attr));
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo info, int64_t* value) {
     SIMNPU_CALL("aclGetDeviceCapability", "device=%u info=%d", deviceId, static_cast<int>(info));
-    if (!value) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclGetDeviceCapability: the result pointer is null");
-    if (!valid_device("aclGetDeviceCapability", deviceId)) return thread_errors().last;
+    if (!value) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!valid_device(deviceId)) return thread_errors().last;
     switch (info) {
     case ACL_DEVICE_INFO_AI_CORE_NUM: *value = kCubeCores; return ACL_SUCCESS;
     case ACL_DEVICE_INFO_VECTOR_CORE_NUM: *value = kVectorCores; return ACL_SUCCESS;
     case ACL_DEVICE_INFO_L2_SIZE: *value = kL2Bytes; return ACL_SUCCESS;
-    default: return fail(ACL_ERROR_RT_PARAM_INVALID, "aclGetDeviceCapability: unknown capability %d", static_cast<int>(info));
+    default: return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown capability %d", static_cast<int>(info));
     }
 }
 
 SIMNPU_EXPORT aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid* uuid) {
     SIMNPU_CALL("aclrtDeviceGetUuid", "device=%d", deviceId);
-    if (!uuid) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDeviceGetUuid: the result pointer is null");
-    if (!valid_device("aclrtDeviceGetUuid", deviceId)) return thread_errors().last;
+    if (!uuid) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!valid_device(deviceId)) return thread_errors().last;
     int64_t chip = 0;
     device_info(static_cast<aclrtDevAttr>(kChipAttribute), deviceId, chip);
     *uuid = {};
@@ -376,9 +372,8 @@ SIMNPU_EXPORT aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid* uuid) {
 
 SIMNPU_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t* canAccessPeer, int32_t deviceId, int32_t peerDeviceId) {
     SIMNPU_CALL("aclrtDeviceCanAccessPeer", "device=%d peer=%d", deviceId, peerDeviceId);
-    if (!canAccessPeer) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDeviceCanAccessPeer: the result pointer is null");
-    if (!valid_device("aclrtDeviceCanAccessPeer", deviceId) || !valid_device("aclrtDeviceCanAccessPeer", peerDeviceId))
-        return thread_errors().last;
+    if (!canAccessPeer) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!valid_device(deviceId) || !valid_device(peerDeviceId)) return thread_errors().last;
     *canAccessPeer = deviceId != peerDeviceId ? 1 : 0;
     return ACL_SUCCESS;
 }
@@ -386,31 +381,31 @@ SIMNPU_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t* canAccessPeer, int32_t 
 // All simulated devices share the host's memory, so peers can always reach each other.
 SIMNPU_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
     SIMNPU_CALL("aclrtDeviceEnablePeerAccess", "peer=%d flags=%u", peerDeviceId, flags);
-    if (!valid_device("aclrtDeviceEnablePeerAccess", peerDeviceId)) return thread_errors().last;
-    auto context = current_context("aclrtDeviceEnablePeerAccess");
+    if (!valid_device(peerDeviceId)) return thread_errors().last;
+    auto context = current_context();
     if (!context) return thread_errors().last;
     if (context->device == peerDeviceId)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDeviceEnablePeerAccess: device %d is the current device itself", peerDeviceId);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "device %d is the current device itself", peerDeviceId);
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId) {
     SIMNPU_CALL("aclrtDeviceDisablePeerAccess", "peer=%d", peerDeviceId);
-    if (!valid_device("aclrtDeviceDisablePeerAccess", peerDeviceId)) return thread_errors().last;
+    if (!valid_device(peerDeviceId)) return thread_errors().last;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtDeviceGetBareTgid(int32_t* pid) {
     SIMNPU_CALL("aclrtDeviceGetBareTgid");
-    if (!pid) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDeviceGetBareTgid: the result pointer is null");
+    if (!pid) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     *pid = ::getpid();
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, int32_t* const logicDevId) {
     SIMNPU_CALL("aclrtGetLogicDevIdByUserDevId", "device=%d", userDevid);
-    if (!logicDevId) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetLogicDevIdByUserDevId: the result pointer is null");
-    if (!valid_device("aclrtGetLogicDevIdByUserDevId", userDevid)) return thread_errors().last;
+    if (!logicDevId) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!valid_device(userDevid)) return thread_errors().last;
     int64_t chip = 0;
     device_info(static_cast<aclrtDevAttr>(kChipAttribute), userDevid, chip);
     *logicDevId = static_cast<int32_t>(chip);
@@ -420,21 +415,21 @@ SIMNPU_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, in
 SIMNPU_EXPORT aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
     SIMNPU_CALL("aclrtSetDeviceSatMode", "mode=%d", static_cast<int>(mode));
     if (mode != ACL_RT_OVERFLOW_MODE_SATURATION && mode != ACL_RT_OVERFLOW_MODE_INFNAN)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSetDeviceSatMode: unknown mode %d", static_cast<int>(mode));
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown mode %d", static_cast<int>(mode));
     machine().saturation = mode;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode) {
     SIMNPU_CALL("aclrtGetDeviceSatMode");
-    if (!mode) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetDeviceSatMode: the result pointer is null");
+    if (!mode) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     *mode = static_cast<aclrtFloatOverflowMode>(machine().saturation.load());
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtSetSysParamOpt(aclSysParamOpt opt, int64_t value) {
     SIMNPU_CALL("aclrtSetSysParamOpt", "option=%d value=%lld", static_cast<int>(opt), static_cast<long long>(value));
-    if (!known_option(opt)) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSetSysParamOpt: unknown option %d", static_cast<int>(opt));
+    if (!known_option(opt)) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown option %d", static_cast<int>(opt));
     machine().options[static_cast<size_t>(opt)] = value;
     return ACL_SUCCESS;
 }
@@ -442,15 +437,15 @@ SIMNPU_EXPORT aclError aclrtSetSysParamOpt(aclSysParamOpt opt, int64_t value) {
 SIMNPU_EXPORT aclError aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
     SIMNPU_CALL("aclrtGetSysParamOpt", "option=%d", static_cast<int>(opt));
     if (!value || !known_option(opt))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetSysParamOpt: unknown option %d or null pointer", static_cast<int>(opt));
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown option %d or null pointer", static_cast<int>(opt));
     *value = machine().options[static_cast<size_t>(opt)];
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtCtxSetSysParamOpt(aclSysParamOpt opt, int64_t value) {
     SIMNPU_CALL("aclrtCtxSetSysParamOpt", "option=%d value=%lld", static_cast<int>(opt), static_cast<long long>(value));
-    if (!known_option(opt)) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtCtxSetSysParamOpt: unknown option %d", static_cast<int>(opt));
-    auto context = current_context("aclrtCtxSetSysParamOpt");
+    if (!known_option(opt)) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown option %d", static_cast<int>(opt));
+    auto context = current_context();
     if (!context) return thread_errors().last;
     context->options[static_cast<size_t>(opt)] = value;
     return ACL_SUCCESS;
@@ -459,8 +454,8 @@ SIMNPU_EXPORT aclError aclrtCtxSetSysParamOpt(aclSysParamOpt opt, int64_t value)
 SIMNPU_EXPORT aclError aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
     SIMNPU_CALL("aclrtCtxGetSysParamOpt", "option=%d", static_cast<int>(opt));
     if (!value || !known_option(opt))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtCtxGetSysParamOpt: unknown option %d or null pointer", static_cast<int>(opt));
-    auto context = current_context("aclrtCtxGetSysParamOpt");
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown option %d or null pointer", static_cast<int>(opt));
+    auto context = current_context();
     if (!context) return thread_errors().last;
     *value = context->options[static_cast<size_t>(opt)];
     return ACL_SUCCESS;
@@ -480,7 +475,7 @@ SIMNPU_EXPORT aclError aclrtSetOpExecuteTimeOut(uint32_t timeout) {
 
 SIMNPU_EXPORT aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* actualTimeout) {
     SIMNPU_CALL("aclrtSetOpExecuteTimeOutV2", "microseconds=%llu", static_cast<unsigned long long>(timeout));
-    if (!actualTimeout) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSetOpExecuteTimeOutV2: the result pointer is null");
+    if (!actualTimeout) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     machine().execute_timeout_us = timeout;
     *actualTimeout = timeout;
     return ACL_SUCCESS;
@@ -488,7 +483,7 @@ SIMNPU_EXPORT aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* ac
 
 SIMNPU_EXPORT aclError aclsysGetVersionStr(char* pkgName, char* versionStr) {
     SIMNPU_CALL("aclsysGetVersionStr", "package=%s", pkgName ? pkgName : "(null)");
-    if (!pkgName || !versionStr) return fail(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionStr: a pointer is null");
+    if (!pkgName || !versionStr) return fail(ACL_ERROR_INVALID_PARAM, "a pointer is null");
     std::strcpy(versionStr, kCannVersion);
     return ACL_SUCCESS;
 }
@@ -496,7 +491,7 @@ SIMNPU_EXPORT aclError aclsysGetVersionStr(char* pkgName, char* versionStr) {
 SIMNPU_EXPORT aclError aclGetCannAttributeList(const aclCannAttr** list, size_t* num) {
     SIMNPU_CALL("aclGetCannAttributeList");
     static const aclCannAttr attributes[] = {ACL_CANN_ATTR_INF_NAN, ACL_CANN_ATTR_BF16, ACL_CANN_ATTR_JIT_COMPILE};
-    if (!list || !num) return fail(ACL_ERROR_INVALID_PARAM, "aclGetCannAttributeList: a result pointer is null");
+    if (!list || !num) return fail(ACL_ERROR_INVALID_PARAM, "a result pointer is null");
     *list = attributes;
     *num = std::size(attributes);
     return ACL_SUCCESS;
@@ -504,19 +499,19 @@ SIMNPU_EXPORT aclError aclGetCannAttributeList(const aclCannAttr** list, size_t*
 
 SIMNPU_EXPORT aclError aclGetCannAttribute(aclCannAttr attr, int32_t* value) {
     SIMNPU_CALL("aclGetCannAttribute", "attribute=%d", static_cast<int>(attr));
-    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "aclGetCannAttribute: the result pointer is null");
+    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "the result pointer is null");
     if (attr < ACL_CANN_ATTR_INF_NAN || attr > ACL_CANN_ATTR_JIT_COMPILE)
-        return fail(ACL_ERROR_INVALID_PARAM, "aclGetCannAttribute: unknown attribute %d", static_cast<int>(attr));
+        return fail(ACL_ERROR_INVALID_PARAM, "unknown attribute %d", static_cast<int>(attr));
     *value = 1;
     return ACL_SUCCESS;
 }
 
 namespace {
 
-aclError limit(const char* call, int32_t deviceId, aclrtDevResLimitType type, const std::function<void(uint32_t&)>& use) {
-    if (!valid_device(call, deviceId)) return thread_errors().last;
+aclError limit(int32_t deviceId, aclrtDevResLimitType type, const std::function<void(uint32_t&)>& use) {
+    if (!valid_device(deviceId)) return thread_errors().last;
     if (type != ACL_RT_DEV_RES_CUBE_CORE && type != ACL_RT_DEV_RES_VECTOR_CORE)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown resource %d", call, static_cast<int>(type));
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown resource %d", static_cast<int>(type));
     auto& all = machine();
     std::lock_guard lock(all.mutex);
     freeze(all);
@@ -529,21 +524,20 @@ aclError limit(const char* call, int32_t deviceId, aclrtDevResLimitType type, co
 
 SIMNPU_EXPORT aclError aclrtGetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, uint32_t* value) {
     SIMNPU_CALL("aclrtGetDeviceResLimit", "device=%d type=%d", deviceId, static_cast<int>(type));
-    if (!value) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetDeviceResLimit: the result pointer is null");
-    return limit("aclrtGetDeviceResLimit", deviceId, type, [value](uint32_t& stored) { *value = stored; });
+    if (!value) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    return limit(deviceId, type, [value](uint32_t& stored) { *value = stored; });
 }
 
 SIMNPU_EXPORT aclError aclrtSetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, uint32_t value) {
     SIMNPU_CALL("aclrtSetDeviceResLimit", "device=%d type=%d value=%u", deviceId, static_cast<int>(type), value);
     const auto most = type == ACL_RT_DEV_RES_CUBE_CORE ? kCubeCores : kVectorCores;
     if (value == 0 || value > most)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSetDeviceResLimit: %u cores: the device has %lld", value, static_cast<long long>(most));
-    return limit("aclrtSetDeviceResLimit", deviceId, type, [value](uint32_t& stored) { stored = value; });
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%u cores: the device has %lld", value, static_cast<long long>(most));
+    return limit(deviceId, type, [value](uint32_t& stored) { stored = value; });
 }
 
 SIMNPU_EXPORT aclError aclrtResetDeviceResLimit(int32_t deviceId) {
     SIMNPU_CALL("aclrtResetDeviceResLimit", "device=%d", deviceId);
-    if (auto result = limit("aclrtResetDeviceResLimit", deviceId, ACL_RT_DEV_RES_CUBE_CORE, [](uint32_t& cores) { cores = kCubeCores; }))
-        return result;
-    return limit("aclrtResetDeviceResLimit", deviceId, ACL_RT_DEV_RES_VECTOR_CORE, [](uint32_t& cores) { cores = kVectorCores; });
+    if (auto result = limit(deviceId, ACL_RT_DEV_RES_CUBE_CORE, [](uint32_t& cores) { cores = kCubeCores; })) return result;
+    return limit(deviceId, ACL_RT_DEV_RES_VECTOR_CORE, [](uint32_t& cores) { cores = kVectorCores; });
 }

@@ -31,11 +31,11 @@ struct Context {
 
 HandleTable<Context>& contexts();
 
-// The context of this thread; with none, or one that was destroyed or reset, records the error for `call` and returns nullptr.
-std::shared_ptr<Context> current_context(const char* call);
+// The context of this thread; with none, or one that was destroyed or reset, records the error and returns nullptr.
+std::shared_ptr<Context> current_context();
 
 // True if `device` is one of the visible devices; else records the error.
-bool valid_device(const char* call, int64_t device);
+bool valid_device(int64_t device);
 
 int32_t device_count();
 

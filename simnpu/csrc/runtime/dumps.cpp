@@ -7,7 +7,7 @@ using namespace simnpu;
 #define SIMNPU_NOT_SIMULATED(name, ...)                                                                                        \
     SIMNPU_EXPORT aclError name(__VA_ARGS__) {                                                                                 \
         SIMNPU_CALL(#name);                                                                                                    \
-        return not_simulated(#name);                                                                                           \
+        return not_simulated();                                                                                                \
     }                                                                                                                          \
     static_assert(true)
 

@@ -1,15 +1,27 @@
 #include "errors.h"
 
 #include "calls.h"
-#include "simnpu/core.h"
-
-#include "simnpu/cann.h"
 
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
 
 namespace simnpu {
+namespace {
+
+thread_local const char* t_name = "";
+
+} // namespace
+
+const char* current_name() {
+    return t_name;
+}
+
+Named::Named(const char* name) : outer_(std::exchange(t_name, name)) {}
+
+Named::~Named() {
+    t_name = outer_;
+}
 
 ErrorState& thread_errors() {
     thread_local ErrorState state;
@@ -18,9 +30,10 @@ ErrorState& thread_errors() {
 
 aclError fail(aclError code, const char* format, ...) {
     char text[1024];
+    const int begin = *t_name ? std::snprintf(text, sizeof text, "%s: ", t_name) : 0;
     va_list values;
     va_start(values, format);
-    std::vsnprintf(text, sizeof text, format, values);
+    std::vsnprintf(text + begin, sizeof text - static_cast<size_t>(begin), format, values);
     va_end(values);
     return raise(Failure{code, text});
 }
@@ -33,8 +46,8 @@ aclError raise(const Failure& failure) {
     return failure.code;
 }
 
-aclError not_simulated(const char* name) {
-    return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s is not simulated: this needs a real NPU with CANN", name);
+aclError not_simulated() {
+    return raise({ACL_ERROR_RT_FEATURE_NOT_SUPPORT, std::string(t_name) + " is not simulated: this needs a real NPU with CANN"});
 }
 
 } // namespace simnpu
@@ -52,7 +65,7 @@ SIMNPU_EXPORT const char* aclGetRecentErrMsg() {
 
 SIMNPU_EXPORT aclError aclrtPeekAtLastError(aclrtLastErrLevel level) {
     SIMNPU_CALL_ALWAYS("aclrtPeekAtLastError", "level=%d", static_cast<int>(level));
-    if (level != ACL_RT_THREAD_LEVEL) return fail(ACL_ERROR_INVALID_PARAM, "aclrtPeekAtLastError: unknown level %d", level);
+    if (level != ACL_RT_THREAD_LEVEL) return fail(ACL_ERROR_INVALID_PARAM, "unknown level %d", level);
     const aclError last = thread_errors().last;
     simnpu_call_.set_result(last);
     return last;
@@ -60,7 +73,7 @@ SIMNPU_EXPORT aclError aclrtPeekAtLastError(aclrtLastErrLevel level) {
 
 SIMNPU_EXPORT aclError aclrtGetLastError(aclrtLastErrLevel level) {
     SIMNPU_CALL_ALWAYS("aclrtGetLastError", "level=%d", static_cast<int>(level));
-    if (level != ACL_RT_THREAD_LEVEL) return fail(ACL_ERROR_INVALID_PARAM, "aclrtGetLastError: unknown level %d", level);
+    if (level != ACL_RT_THREAD_LEVEL) return fail(ACL_ERROR_INVALID_PARAM, "unknown level %d", level);
     const aclError last = std::exchange(thread_errors().last, ACL_SUCCESS);
     simnpu_call_.set_result(last);
     return last;

@@ -1,7 +1,7 @@
 // Errors with their texts, per thread, and carried from a stream's worker to the thread that synchronizes.
 #pragma once
 
-#include "simnpu/cann.h"
+#include "simnpu/core.h"
 
 #include <exception>
 #include <string>
@@ -15,7 +15,7 @@ struct Failure {
     explicit operator bool() const { return code != ACL_SUCCESS; }
 };
 
-// Makes a failure that happened elsewhere this thread's error.
+// Makes a failure that happened elsewhere this thread's error, with the text that it has.
 aclError raise(const Failure& failure);
 
 struct ErrorState {
@@ -40,18 +40,18 @@ private:
 // Runs `body` on this thread apart from the thread's own error state; a non-zero result comes back with its text, an exception
 // as ACL_ERROR_INTERNAL_ERROR. Only the end of the thread itself (pthread_exit, pthread_cancel) goes on through.
 template <typename Body>
-Failure isolated(const char* name, Body&& body) {
+Failure isolated(Body&& body) {
     const OwnErrorState apart;
     Failure failure;
     try {
         failure.code = body();
     } catch (const std::exception& error) {
         failure.code = ACL_ERROR_INTERNAL_ERROR;
-        thread_errors().text = std::string(name) + ": " + error.what();
+        thread_errors().text = std::string(current_name()) + ": " + error.what();
     }
     if (failure) {
         failure.text = thread_errors().text;
-        if (failure.text.empty()) failure.text = std::string(name) + " failed with error " + std::to_string(failure.code);
+        if (failure.text.empty()) failure.text = std::string(current_name()) + " failed with error " + std::to_string(failure.code);
     }
     return failure;
 }

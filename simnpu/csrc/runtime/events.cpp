@@ -12,10 +12,10 @@ HandleTable<Event>& events() {
 
 namespace {
 
-std::shared_ptr<Event> find_event(const char* call, aclrtEvent handle) {
+std::shared_ptr<Event> find_event(aclrtEvent handle) {
     auto event = events().find(handle);
     if (!event)
-        fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is no live event (destroyed, its device reset, or never one)", call, handle);
+        fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no live event (destroyed, its device reset, or never one)", handle);
     return event;
 }
 
@@ -48,14 +48,14 @@ void add(const std::shared_ptr<Event>& event, int32_t device, uint32_t flags, ac
     *out = event->handle;
 }
 
-aclError create(const char* call, aclrtEvent* out, uint32_t flags) {
+aclError create(aclrtEvent* out, uint32_t flags) {
     constexpr uint32_t known = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS | ACL_EVENT_TIME_LINE |
                                ACL_EVENT_DEVICE_USE_ONLY | ACL_EVENT_EXTERNAL | ACL_EVENT_IPC;
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the event pointer is null", call);
-    if (flags & ~known) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown flag bits 0x%x", call, flags & ~known);
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the event pointer is null");
+    if (flags & ~known) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown flag bits 0x%x", flags & ~known);
     if ((flags & ACL_EVENT_IPC) && (flags & ACL_EVENT_EXTERNAL))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: an event is either shared between processes or external to graphs", call);
-    auto context = current_context(call);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "an event is either shared between processes or external to graphs");
+    auto context = current_context();
     if (!context) return thread_errors().last;
     auto event = std::make_shared<Event>();
     add(event, context->device, flags, out);
@@ -63,15 +63,15 @@ aclError create(const char* call, aclrtEvent* out, uint32_t flags) {
 }
 
 // From here on other processes may open the event; a recording under way tells them when it is passed.
-aclError share(const char* call, Event& event) {
+aclError share(Event& event) {
     std::lock_guard lock(event.mutex);
     if (event.shared.offer) return ACL_SUCCESS;
-    if (auto result = make_offer(call, OfferKind::event, -1, 0, 0, true, event.offer, event.shared)) return result;
+    if (auto result = make_offer(OfferKind::event, -1, 0, 0, true, event.offer, event.shared)) return result;
     if (!event.latest) return ACL_SUCCESS;
     Recording& recording = *event.latest;
     std::lock_guard recording_lock(recording.mutex);
     uint64_t number = 0;
-    if (auto result = event.shared.offer->event.begin(call, 0, number)) return result;
+    if (auto result = event.shared.offer->event.begin(0, number)) return result;
     // Holds on to the place in memory that other processes look at, even if the event is destroyed first.
     auto publish = [shared = event.shared, number](aclError failure) { shared.offer->event.pass(number, failure); };
     if (recording.done) {
@@ -83,43 +83,43 @@ aclError share(const char* call, Event& event) {
 }
 
 // Waits in the calling thread for a recording of an event shared between processes.
-aclError wait_shared(const char* call, SharedEvent& event, uint64_t number, Deadline deadline, int32_t timeout) {
+aclError wait_shared(SharedEvent& event, uint64_t number, Deadline deadline, int32_t timeout) {
     while (true) {
         const uint32_t seen = event.doorbell.load();
-        if (event.passed(number) || !event.can_pass(number)) return event.problem(call, number);
+        if (event.passed(number) || !event.can_pass(number)) return event.problem(number);
         if (deadline && std::chrono::steady_clock::now() >= *deadline)
-            return fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "%s: the event was not reached within %d ms", call, timeout);
+            return fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "the event was not reached within %d ms", timeout);
         event.sleep(seen);
     }
 }
 
-aclError wait_done(const char* call, aclrtEvent handle, int32_t timeout) {
-    if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout %d: give milliseconds, or -1 for none", call, timeout);
-    auto event = find_event(call, handle);
+aclError wait_done(aclrtEvent handle, int32_t timeout) {
+    if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "timeout %d: give milliseconds, or -1 for none", timeout);
+    auto event = find_event(handle);
     if (!event) return thread_errors().last;
     if (auto* shared = event->between_processes()) {
         const uint64_t number = shared->recorded.load();
-        return number == 0 ? ACL_SUCCESS : wait_shared(call, *shared, number, deadline_after(timeout), timeout);
+        return number == 0 ? ACL_SUCCESS : wait_shared(*shared, number, deadline_after(timeout), timeout);
     }
     auto recording = latest(*event);
     if (!recording) return ACL_SUCCESS; // never recorded: nothing to wait for
     if (recording->capture)
-        return fail(ACL_ERROR_RT_EVENT_CAPTURED, "%s: the event was recorded during a graph capture and marks no point in time", call);
+        return fail(ACL_ERROR_RT_EVENT_CAPTURED, "the event was recorded during a graph capture and marks no point in time");
     std::unique_lock lock(recording->mutex);
     auto done = [&] { return recording->done; };
     if (auto deadline = deadline_after(timeout)) {
         if (!recording->passed.wait_until(lock, *deadline, done))
-            return fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "%s: the event was not reached within %d ms", call, timeout);
+            return fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "the event was not reached within %d ms", timeout);
     } else {
         recording->passed.wait(lock, done);
     }
     return recording->failure ? raise(recording->failure) : ACL_SUCCESS;
 }
 
-aclError stream_wait(const char* call, aclrtStream stream_handle, aclrtEvent event_handle) {
-    auto stream = find_stream(call, stream_handle);
+aclError stream_wait(aclrtStream stream_handle, aclrtEvent event_handle) {
+    auto stream = find_stream(stream_handle);
     if (!stream) return thread_errors().last;
-    auto event = find_event(call, event_handle);
+    auto event = find_event(event_handle);
     if (!event) return thread_errors().last;
     if (event->flags & ACL_EVENT_EXTERNAL) {
         return enqueue_or_record(stream, "event wait", TaskKind::control, [event]() -> aclError {
@@ -127,11 +127,11 @@ aclError stream_wait(const char* call, aclrtStream stream_handle, aclrtEvent eve
             std::unique_lock lock(event->mutex);
             const bool arrived = wait_in_worker(lock, event->signalled_changed, [&] { return event->signalled; });
             event->pending_waits.fetch_sub(1);
-            return arrived ? ACL_SUCCESS : fail(ACL_ERROR_RT_TASK_ABORT_STOP, "event wait: the process is ending");
+            return arrived ? ACL_SUCCESS : fail(ACL_ERROR_RT_TASK_ABORT_STOP, "the process is ending");
         });
     }
     if (event->flags & ACL_EVENT_IPC)
-        if (auto result = refuse_while_capturing(call, *stream)) return result;
+        if (auto result = refuse_while_capturing(*stream)) return result;
     if (auto* shared = event->between_processes()) {
         const uint64_t number = shared->recorded.load();
         if (number == 0) return ACL_SUCCESS;
@@ -143,8 +143,8 @@ aclError stream_wait(const char* call, aclrtStream stream_handle, aclrtEvent eve
                 if (!shared->passed(number)) shared->sleep(seen);
             }
             event->pending_waits.fetch_sub(1);
-            if (!shared->passed(number) && possible) return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "event wait: the process is ending");
-            return shared->problem("event wait", number);
+            if (!shared->passed(number) && possible) return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "the process is ending");
+            return shared->problem(number);
         });
         if (result != ACL_SUCCESS) event->pending_waits.fetch_sub(1);
         return result;
@@ -152,7 +152,7 @@ aclError stream_wait(const char* call, aclrtStream stream_handle, aclrtEvent eve
     auto recording = latest(*event);
     if (!recording) return ACL_SUCCESS;
     aclError result = ACL_SUCCESS;
-    if (join_capture(call, stream, *recording, result)) return result;
+    if (join_capture(stream, *recording, result)) return result;
     {
         std::lock_guard lock(recording->mutex);
         if (recording->done && !recording->failure) return ACL_SUCCESS;
@@ -162,7 +162,7 @@ aclError stream_wait(const char* call, aclrtStream stream_handle, aclrtEvent eve
         std::unique_lock lock(recording->mutex);
         const bool arrived = wait_in_worker(lock, recording->passed, [&] { return recording->done; });
         event->pending_waits.fetch_sub(1);
-        if (!arrived) return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "event wait: the process is ending");
+        if (!arrived) return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "the process is ending");
         // What comes next on this stream builds on work that failed, so the failure comes along: nobody reads a wrong number.
         return recording->failure ? raise(recording->failure) : ACL_SUCCESS;
     });
@@ -177,38 +177,38 @@ using namespace simnpu;
 
 SIMNPU_EXPORT aclError aclrtCreateEvent(aclrtEvent* event) {
     SIMNPU_CALL("aclrtCreateEvent");
-    return create("aclrtCreateEvent", event, ACL_EVENT_TIME_LINE | ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS);
+    return create(event, ACL_EVENT_TIME_LINE | ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS);
 }
 
 SIMNPU_EXPORT aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag) {
     SIMNPU_CALL("aclrtCreateEventWithFlag", "flag=%u", flag);
-    return create("aclrtCreateEventWithFlag", event, flag);
+    return create(event, flag);
 }
 
 SIMNPU_EXPORT aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag) {
     SIMNPU_CALL("aclrtCreateEventExWithFlag", "flag=%u", flag);
-    return create("aclrtCreateEventExWithFlag", event, flag);
+    return create(event, flag);
 }
 
 SIMNPU_EXPORT aclError aclrtDestroyEvent(aclrtEvent event) {
     SIMNPU_CALL("aclrtDestroyEvent", "event=%p", event);
     // Waits already queued hold on to what they need.
     if (!events().take(event))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtDestroyEvent: %p is no live event (destroyed before, or never one)", event);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no live event (destroyed before, or never one)", event);
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream stream_handle) {
     SIMNPU_CALL("aclrtRecordEvent", "event=%p stream=%p", event_handle, stream_handle);
-    auto event = find_event("aclrtRecordEvent", event_handle);
+    auto event = find_event(event_handle);
     if (!event) return thread_errors().last;
-    auto stream = find_stream("aclrtRecordEvent", stream_handle);
+    auto stream = find_stream(stream_handle);
     if (!stream) return thread_errors().last;
     if (event->flags & ACL_EVENT_IPC)
-        if (auto result = refuse_while_capturing("aclrtRecordEvent", *stream)) return result;
+        if (auto result = refuse_while_capturing(*stream)) return result;
     if (auto* shared = event->between_processes()) {
         uint64_t number = 0;
-        if (auto result = shared->begin("aclrtRecordEvent", static_cast<uint64_t>(stream->id) + 1, number)) return result;
+        if (auto result = shared->begin(static_cast<uint64_t>(stream->id) + 1, number)) return result;
         const aclError result = submit(*stream, "event record", TaskKind::control, [event, shared, number, stream]() -> aclError {
             Failure failure;
             {
@@ -253,9 +253,9 @@ SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream str
 
 SIMNPU_EXPORT aclError aclrtResetEvent(aclrtEvent event_handle, aclrtStream stream_handle) {
     SIMNPU_CALL("aclrtResetEvent", "event=%p stream=%p", event_handle, stream_handle);
-    auto event = find_event("aclrtResetEvent", event_handle);
+    auto event = find_event(event_handle);
     if (!event) return thread_errors().last;
-    auto stream = find_stream("aclrtResetEvent", stream_handle);
+    auto stream = find_stream(stream_handle);
     if (!stream) return thread_errors().last;
     return enqueue_or_record(stream, "event reset", TaskKind::control, [event]() -> aclError {
         signal(*event, false);
@@ -265,36 +265,35 @@ SIMNPU_EXPORT aclError aclrtResetEvent(aclrtEvent event_handle, aclrtStream stre
 
 SIMNPU_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
     SIMNPU_CALL("aclrtStreamWaitEvent", "stream=%p event=%p", stream, event);
-    return stream_wait("aclrtStreamWaitEvent", stream, event);
+    return stream_wait(stream, event);
 }
 
 SIMNPU_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent event) {
     SIMNPU_CALL("aclrtSynchronizeEvent", "event=%p", event);
-    return wait_done("aclrtSynchronizeEvent", event, -1);
+    return wait_done(event, -1);
 }
 
 SIMNPU_EXPORT aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
     SIMNPU_CALL("aclrtSynchronizeEventWithTimeout", "event=%p timeout=%d", event, timeout);
-    return wait_done("aclrtSynchronizeEventWithTimeout", event, timeout);
+    return wait_done(event, timeout);
 }
 
 SIMNPU_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecordedStatus* status) {
     SIMNPU_CALL("aclrtQueryEventStatus", "event=%p", handle);
-    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtQueryEventStatus: the status pointer is null");
-    auto event = find_event("aclrtQueryEventStatus", handle);
+    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "the status pointer is null");
+    auto event = find_event(handle);
     if (!event) return thread_errors().last;
     *status = ACL_EVENT_RECORDED_STATUS_COMPLETE;
     if (auto* shared = event->between_processes()) {
         const uint64_t number = shared->recorded.load();
         if (number != 0 && !shared->passed(number)) {
-            if (!shared->can_pass(number)) return shared->problem("aclrtQueryEventStatus", number);
+            if (!shared->can_pass(number)) return shared->problem(number);
             *status = ACL_EVENT_RECORDED_STATUS_NOT_READY;
         }
         return ACL_SUCCESS;
     }
     if (auto recording = latest(*event)) {
-        if (recording->capture)
-            return fail(ACL_ERROR_RT_EVENT_CAPTURED, "aclrtQueryEventStatus: the event was recorded during a graph capture");
+        if (recording->capture) return fail(ACL_ERROR_RT_EVENT_CAPTURED, "the event was recorded during a graph capture");
         std::lock_guard lock(recording->mutex);
         if (!recording->done) *status = ACL_EVENT_RECORDED_STATUS_NOT_READY;
     }
@@ -303,8 +302,8 @@ SIMNPU_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecord
 
 SIMNPU_EXPORT aclError aclrtQueryEventWaitStatus(aclrtEvent handle, aclrtEventWaitStatus* status) {
     SIMNPU_CALL("aclrtQueryEventWaitStatus", "event=%p", handle);
-    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtQueryEventWaitStatus: the status pointer is null");
-    auto event = find_event("aclrtQueryEventWaitStatus", handle);
+    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "the status pointer is null");
+    auto event = find_event(handle);
     if (!event) return thread_errors().last;
     *status = event->pending_waits.load() == 0 ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
     return ACL_SUCCESS;
@@ -313,19 +312,19 @@ SIMNPU_EXPORT aclError aclrtQueryEventWaitStatus(aclrtEvent handle, aclrtEventWa
 namespace {
 
 // The time at which the event was passed; an error if it was not, or keeps no time.
-aclError passed_at(const char* call, aclrtEvent handle, int64_t& nanoseconds) {
-    auto event = find_event(call, handle);
+aclError passed_at(aclrtEvent handle, int64_t& nanoseconds) {
+    auto event = find_event(handle);
     if (!event) return thread_errors().last;
     if (!(event->flags & ACL_EVENT_TIME_LINE))
-        return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was made without ACL_EVENT_TIME_LINE and keeps no time", call);
+        return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "the event was made without ACL_EVENT_TIME_LINE and keeps no time");
     if (event->flags & ACL_EVENT_IPC)
-        return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: an event shared between processes keeps no time", call);
+        return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "an event shared between processes keeps no time");
     auto recording = latest(*event);
-    if (!recording) return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was never recorded", call);
+    if (!recording) return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "the event was never recorded");
     if (recording->capture)
-        return fail(ACL_ERROR_RT_EVENT_CAPTURED, "%s: the event was recorded during a graph capture and marks no point in time", call);
+        return fail(ACL_ERROR_RT_EVENT_CAPTURED, "the event was recorded during a graph capture and marks no point in time");
     std::lock_guard lock(recording->mutex);
-    if (!recording->done) return fail(ACL_ERROR_RT_EVENT_NOT_COMPLETE, "%s: the stream has not reached the event yet", call);
+    if (!recording->done) return fail(ACL_ERROR_RT_EVENT_NOT_COMPLETE, "the stream has not reached the event yet");
     nanoseconds = recording->nanoseconds;
     return ACL_SUCCESS;
 }
@@ -334,11 +333,11 @@ aclError passed_at(const char* call, aclrtEvent handle, int64_t& nanoseconds) {
 
 SIMNPU_EXPORT aclError aclrtEventElapsedTime(float* ms, aclrtEvent start, aclrtEvent end) {
     SIMNPU_CALL("aclrtEventElapsedTime", "start=%p end=%p", start, end);
-    if (!ms) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtEventElapsedTime: the result pointer is null");
+    if (!ms) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     int64_t from = 0;
     int64_t to = 0;
-    if (auto result = passed_at("aclrtEventElapsedTime", start, from)) return result;
-    if (auto result = passed_at("aclrtEventElapsedTime", end, to)) return result;
+    if (auto result = passed_at(start, from)) return result;
+    if (auto result = passed_at(end, to)) return result;
     *ms = static_cast<float>(static_cast<double>(to - from) / 1e6);
     return ACL_SUCCESS;
 }
@@ -346,17 +345,17 @@ SIMNPU_EXPORT aclError aclrtEventElapsedTime(float* ms, aclrtEvent start, aclrtE
 // Microseconds on the device's clock.
 SIMNPU_EXPORT aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t* timestamp) {
     SIMNPU_CALL("aclrtEventGetTimestamp", "event=%p", event);
-    if (!timestamp) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtEventGetTimestamp: the result pointer is null");
+    if (!timestamp) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     int64_t at = 0;
-    if (auto result = passed_at("aclrtEventGetTimestamp", event, at)) return result;
+    if (auto result = passed_at(event, at)) return result;
     *timestamp = static_cast<uint64_t>(at / 1000);
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtGetEventId(aclrtEvent handle, uint32_t* id) {
     SIMNPU_CALL("aclrtGetEventId", "event=%p", handle);
-    if (!id) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetEventId: the id pointer is null");
-    auto event = find_event("aclrtGetEventId", handle);
+    if (!id) return fail(ACL_ERROR_RT_PARAM_INVALID, "the id pointer is null");
+    auto event = find_event(handle);
     if (!event) return thread_errors().last;
     *id = event->id;
     return ACL_SUCCESS;
@@ -364,12 +363,11 @@ SIMNPU_EXPORT aclError aclrtGetEventId(aclrtEvent handle, uint32_t* id) {
 
 SIMNPU_EXPORT aclError aclrtIpcGetEventHandle(aclrtEvent handle, aclrtIpcEventHandle* out) {
     SIMNPU_CALL("aclrtIpcGetEventHandle", "event=%p", handle);
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcGetEventHandle: the handle pointer is null");
-    auto event = find_event("aclrtIpcGetEventHandle", handle);
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the handle pointer is null");
+    auto event = find_event(handle);
     if (!event) return thread_errors().last;
-    if (!(event->flags & ACL_EVENT_IPC))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcGetEventHandle: the event was made without ACL_EVENT_IPC");
-    if (auto result = share("aclrtIpcGetEventHandle", *event)) return result;
+    if (!(event->flags & ACL_EVENT_IPC)) return fail(ACL_ERROR_RT_PARAM_INVALID, "the event was made without ACL_EVENT_IPC");
+    if (auto result = share(*event)) return result;
     static_assert(sizeof(aclrtIpcEventHandle) >= kIdTextBytes);
     *out = {};
     id_to_text(event->offer, out->reserved);
@@ -378,15 +376,15 @@ SIMNPU_EXPORT aclError aclrtIpcGetEventHandle(aclrtEvent handle, aclrtIpcEventHa
 
 SIMNPU_EXPORT aclError aclrtIpcOpenEventHandle(aclrtIpcEventHandle handle, aclrtEvent* out) {
     SIMNPU_CALL("aclrtIpcOpenEventHandle");
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcOpenEventHandle: the event pointer is null");
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the event pointer is null");
     *out = nullptr;
     uint64_t id = 0;
     if (!text_to_id(handle.reserved, id))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcOpenEventHandle: the handle is none of aclrtIpcGetEventHandle");
-    auto context = current_context("aclrtIpcOpenEventHandle");
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "the handle is none of aclrtIpcGetEventHandle");
+    auto context = current_context();
     if (!context) return thread_errors().last;
     auto event = std::make_shared<Event>();
-    if (auto result = find_offer("aclrtIpcOpenEventHandle", id, OfferKind::event, event->shared)) return result;
+    if (auto result = find_offer(id, OfferKind::event, event->shared)) return result;
     event->offer = id;
     event->opened = true;
     add(event, context->device, ACL_EVENT_IPC, out);

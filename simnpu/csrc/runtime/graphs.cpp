@@ -48,14 +48,13 @@ void spoil(Capture& capture, const std::string& why) {
     if (capture.invalid_because.empty()) capture.invalid_because = why;
 }
 
-aclError spoiled(const Capture& capture, const char* call) {
-    return fail(ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED, "%s: the capture is no longer valid: %s", call,
-                capture.invalid_because.c_str());
+aclError spoiled(const Capture& capture) {
+    return fail(ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED, "the capture is no longer valid: %s", capture.invalid_because.c_str());
 }
 
-std::shared_ptr<Model> find_model(const char* call, aclmdlRI handle) {
+std::shared_ptr<Model> find_model(aclmdlRI handle) {
     auto model = models().find(handle);
-    if (!model) fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is no live model (destroyed, its device reset, or never one)", call, handle);
+    if (!model) fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no live model (destroyed, its device reset, or never one)", handle);
     return model;
 }
 
@@ -76,7 +75,7 @@ bool record_instead(const std::shared_ptr<Stream>& stream, const char* name, Tas
     if (!stream->capture) return false;
     Capture& capture = *stream->capture;
     if (!capture.invalid_because.empty()) {
-        result = spoiled(capture, name);
+        result = spoiled(capture);
         return true;
     }
     std::lock_guard model_lock(capture.model->mutex);
@@ -92,7 +91,7 @@ bool record_mark(const std::shared_ptr<Stream>& stream, Recording& recording, ac
     std::lock_guard lock(capture_mutex());
     if (!stream->capture) return false;
     if (!stream->capture->invalid_because.empty()) {
-        result = spoiled(*stream->capture, "aclrtRecordEvent");
+        result = spoiled(*stream->capture);
         return true;
     }
     recording.capture = stream->capture;
@@ -100,28 +99,28 @@ bool record_mark(const std::shared_ptr<Stream>& stream, Recording& recording, ac
     return true;
 }
 
-bool join_capture(const char* call, const std::shared_ptr<Stream>& stream, const Recording& recording, aclError& result) {
+bool join_capture(const std::shared_ptr<Stream>& stream, const Recording& recording, aclError& result) {
     if (!recording.capture && g_recording.load() == 0) return false;
     std::lock_guard lock(capture_mutex());
     if (!recording.capture) {
         if (!stream->capture) return false;
         spoil(*stream->capture, "it waited for an event from outside");
         result = fail(ACL_ERROR_RT_CAPTURE_DEPENDENCY,
-                      "%s: a stream under capture cannot wait for an event recorded outside the capture", call);
+                      "a stream under capture cannot wait for an event recorded outside the capture");
         return true;
     }
     if (recording.capture->ended) {
-        result = fail(ACL_ERROR_RT_EVENT_CAPTURED, "%s: the event was recorded during a graph capture that has ended", call);
+        result = fail(ACL_ERROR_RT_EVENT_CAPTURED, "the event was recorded during a graph capture that has ended");
         return true;
     }
     if (stream->capture && stream->capture != recording.capture) {
         spoil(*stream->capture, "it waited for an event of another capture");
         spoil(*recording.capture, "another capture waited for its event");
-        result = fail(ACL_ERROR_STREAM_CAPTURE_CONFLICT, "%s: the stream and the event belong to two different captures", call);
+        result = fail(ACL_ERROR_STREAM_CAPTURE_CONFLICT, "the stream and the event belong to two different captures");
         return true;
     }
     if (stream->is_default) {
-        result = fail(ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT, "%s: the default stream cannot join a capture", call);
+        result = fail(ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT, "the default stream cannot join a capture");
         return true;
     }
     stream->capture = recording.capture;
@@ -130,36 +129,36 @@ bool join_capture(const char* call, const std::shared_ptr<Stream>& stream, const
     return true;
 }
 
-aclError refuse_while_capturing(const char* call, Stream& stream) {
+aclError refuse_while_capturing(Stream& stream) {
     if (g_recording.load() == 0) return ACL_SUCCESS;
     std::lock_guard lock(capture_mutex());
     if (!stream.capture) return ACL_SUCCESS;
-    spoil(*stream.capture, std::string(call) + " was called on a stream under capture");
-    return fail(ACL_ERROR_RT_STREAM_CAPTURED, "%s: the stream is being captured, its work is recorded and does not run", call);
+    spoil(*stream.capture, std::string(current_name()) + " was called on a stream under capture");
+    return fail(ACL_ERROR_RT_STREAM_CAPTURED, "the stream is being captured, its work is recorded and does not run");
 }
 
-aclError refuse_legacy_while_capturing(const char* call, const char* type, aclrtStream handle) {
+aclError refuse_legacy_while_capturing(const char* type, aclrtStream handle) {
     if (g_recording.load() == 0) return ACL_SUCCESS;
-    auto stream = find_stream(call, handle);
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     std::lock_guard lock(capture_mutex());
     if (!stream->capture) return ACL_SUCCESS;
     spoil(*stream->capture, std::string("operator ") + type + " of the legacy path was called on a stream under capture");
-    return fail(ACL_ERROR_RT_STREAM_CAPTURED, "%s: operator %s of the legacy path cannot be recorded into a graph", call, type);
+    return fail(ACL_ERROR_RT_STREAM_CAPTURED, "operator %s of the legacy path cannot be recorded into a graph", type);
 }
 
-aclError refuse_while_device_captures(const char* call, int32_t device) {
+aclError refuse_while_device_captures(int32_t device) {
     if (g_recording.load() == 0) return ACL_SUCCESS;
     std::lock_guard lock(capture_mutex());
     for (const auto& capture : active_captures()) {
         if (capture->origin->device != device) continue;
-        spoil(*capture, std::string(call) + " was called during the capture");
-        return fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "%s: a stream of device %d is being captured", call, device);
+        spoil(*capture, std::string(current_name()) + " was called during the capture");
+        return fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "a stream of device %d is being captured", device);
     }
     return ACL_SUCCESS;
 }
 
-aclError refuse_unsafe_during_capture(const char* call) {
+aclError refuse_unsafe_during_capture() {
     if (g_recording.load() == 0 || t_mode == ACL_MODEL_RI_CAPTURE_MODE_RELAXED) return ACL_SUCCESS;
     std::lock_guard lock(capture_mutex());
     for (const auto& capture : active_captures()) {
@@ -168,9 +167,9 @@ aclError refuse_unsafe_during_capture(const char* call) {
                                    ? ours || t_mode == ACL_MODEL_RI_CAPTURE_MODE_GLOBAL
                                    : ours && capture->mode == ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL;
         if (!forbidden) continue;
-        spoil(*capture, std::string(call) + " was called during the capture");
+        spoil(*capture, std::string(current_name()) + " was called during the capture");
         return fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT,
-                    "%s: not allowed while a stream is captured in mode %s; use the asynchronous form, or the relaxed mode", call,
+                    "not allowed while a stream is captured in mode %s; use the asynchronous form, or the relaxed mode",
                     capture->mode == ACL_MODEL_RI_CAPTURE_MODE_GLOBAL ? "global" : "thread local");
     }
     return ACL_SUCCESS;
@@ -201,15 +200,15 @@ void drop_models_of(int32_t device) {
 
 namespace {
 
-aclError begin(const char* call, aclrtStream handle, const std::shared_ptr<Model>& given, aclmdlRICaptureMode mode) {
-    if (!valid_mode(mode)) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown mode %d", call, static_cast<int>(mode));
-    auto stream = find_stream(call, handle);
+aclError begin(aclrtStream handle, const std::shared_ptr<Model>& given, aclmdlRICaptureMode mode) {
+    if (!valid_mode(mode)) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown mode %d", static_cast<int>(mode));
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     if (stream->is_default)
-        return fail(ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT, "%s: the default stream cannot be captured, use a created one", call);
+        return fail(ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT, "the default stream cannot be captured, use a created one");
     std::lock_guard lock(capture_mutex());
-    if (stream->capture) return fail(ACL_ERROR_RT_STREAM_CAPTURED, "%s: the stream is being captured already", call);
-    if (stream->updating) return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "%s: the stream is collecting a task update", call);
+    if (stream->capture) return fail(ACL_ERROR_RT_STREAM_CAPTURED, "the stream is being captured already");
+    if (stream->updating) return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "the stream is collecting a task update");
     auto model = given;
     if (!model) {
         static std::atomic<uint32_t> next_id{0};
@@ -218,7 +217,7 @@ aclError begin(const char* call, aclrtStream handle, const std::shared_ptr<Model
         model->device = stream->device;
         model->handle = models().add(model);
     } else if (model->capturing) {
-        return fail(ACL_ERROR_RT_MODEL_CAPTURED, "%s: another capture into the model is under way", call);
+        return fail(ACL_ERROR_RT_MODEL_CAPTURED, "another capture into the model is under way");
     }
     model->capturing = true;
     auto capture = std::make_shared<Capture>();
@@ -241,16 +240,16 @@ aclError replay(Model& model) {
         Level() { ++depth; }
         ~Level() { --depth; }
     } level;
-    if (depth > most)
-        return fail(ACL_ERROR_RT_MODEL_EXECUTE, "graph replay: graphs replay each other more than %d levels deep", most);
+    if (depth > most) return fail(ACL_ERROR_RT_MODEL_EXECUTE, "graphs replay each other more than %d levels deep", most);
     for (size_t i = 0;; ++i) {
-        std::shared_ptr<const Task> run;
+        Node node;
         {
             std::lock_guard lock(model.mutex);
             if (i == model.nodes.size()) return ACL_SUCCESS;
-            run = model.nodes[i].run;
+            node = model.nodes[i];
         }
-        if (auto result = (*run)()) return result;
+        const Named named(node.name);
+        if (auto result = (*node.run)()) return result;
     }
 }
 
@@ -261,20 +260,20 @@ using namespace simnpu;
 
 SIMNPU_EXPORT aclError aclmdlRICaptureBegin(aclrtStream stream, aclmdlRICaptureMode mode) {
     SIMNPU_CALL("aclmdlRICaptureBegin", "stream=%p mode=%d", stream, static_cast<int>(mode));
-    return begin("aclmdlRICaptureBegin", stream, nullptr, mode);
+    return begin(stream, nullptr, mode);
 }
 
 SIMNPU_EXPORT aclError aclmdlRICaptureToModelRIBegin(aclrtStream stream, aclmdlRI handle, aclmdlRICaptureMode mode) {
     SIMNPU_CALL("aclmdlRICaptureToModelRIBegin", "stream=%p model=%p mode=%d", stream, handle, static_cast<int>(mode));
-    auto model = find_model("aclmdlRICaptureToModelRIBegin", handle);
+    auto model = find_model(handle);
     if (!model) return thread_errors().last;
-    return begin("aclmdlRICaptureToModelRIBegin", stream, model, mode);
+    return begin(stream, model, mode);
 }
 
 SIMNPU_EXPORT aclError aclmdlRICaptureGetInfo(aclrtStream handle, aclmdlRICaptureStatus* status, aclmdlRI* model) {
     SIMNPU_CALL("aclmdlRICaptureGetInfo", "stream=%p", handle);
-    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclmdlRICaptureGetInfo: the status pointer is null");
-    auto stream = find_stream("aclmdlRICaptureGetInfo", handle);
+    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "the status pointer is null");
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     std::lock_guard lock(capture_mutex());
     const auto& capture = stream->capture;
@@ -287,18 +286,18 @@ SIMNPU_EXPORT aclError aclmdlRICaptureGetInfo(aclrtStream handle, aclmdlRICaptur
 
 SIMNPU_EXPORT aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* out) {
     SIMNPU_CALL("aclmdlRICaptureEnd", "stream=%p", handle);
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclmdlRICaptureEnd: the model pointer is null");
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the model pointer is null");
     *out = nullptr;
-    auto stream = find_stream("aclmdlRICaptureEnd", handle);
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     std::lock_guard lock(capture_mutex());
     auto capture = stream->capture;
-    if (!capture) return fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, "aclmdlRICaptureEnd: the stream is not being captured");
+    if (!capture) return fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, "the stream is not being captured");
     if (capture->origin != stream)
-        return fail(ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED, "aclmdlRICaptureEnd: the capture began on another stream, end it there");
+        return fail(ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED, "the capture began on another stream, end it there");
     if (capture->mode != ACL_MODEL_RI_CAPTURE_MODE_RELAXED && capture->thread != std::this_thread::get_id())
         return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD,
-                    "aclmdlRICaptureEnd: only the thread that began the capture may end it (except in mode relaxed)");
+                    "only the thread that began the capture may end it (except in mode relaxed)");
     capture->ended = true;
     for (const auto& member : capture->members) member->capture.reset();
     capture->model->capturing = false;
@@ -307,9 +306,9 @@ SIMNPU_EXPORT aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* out) {
 
     aclError result = ACL_SUCCESS;
     if (!capture->invalid_because.empty()) {
-        result = spoiled(*capture, "aclmdlRICaptureEnd");
+        result = spoiled(*capture);
     } else if (capture->open_group) {
-        result = fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "aclmdlRICaptureEnd: a task group was begun and not ended");
+        result = fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "a task group was begun and not ended");
     } else {
         const auto& joined = capture->clocks[stream.get()];
         for (const auto& member : capture->members) {
@@ -317,7 +316,7 @@ SIMNPU_EXPORT aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* out) {
             const size_t own = capture->clocks[member.get()][member.get()];
             if (own > (known == joined.end() ? 0 : known->second)) {
                 result = fail(ACL_ERROR_RT_STREAM_UNJOINED,
-                              "aclmdlRICaptureEnd: stream %d has recorded work that the capturing stream %d never waited for",
+                              "stream %d has recorded work that the capturing stream %d never waited for",
                               member->id, stream->id);
                 break;
             }
@@ -333,33 +332,32 @@ SIMNPU_EXPORT aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* out) {
 
 SIMNPU_EXPORT aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode* mode) {
     SIMNPU_CALL("aclmdlRICaptureThreadExchangeMode", "mode=%d", mode ? static_cast<int>(*mode) : -1);
-    if (!mode) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclmdlRICaptureThreadExchangeMode: the mode pointer is null");
-    if (!valid_mode(*mode))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclmdlRICaptureThreadExchangeMode: unknown mode %d", static_cast<int>(*mode));
+    if (!mode) return fail(ACL_ERROR_RT_PARAM_INVALID, "the mode pointer is null");
+    if (!valid_mode(*mode)) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown mode %d", static_cast<int>(*mode));
     std::swap(*mode, t_mode);
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclmdlRIExecuteAsync(aclmdlRI handle, aclrtStream stream_handle) {
     SIMNPU_CALL("aclmdlRIExecuteAsync", "model=%p stream=%p", handle, stream_handle);
-    auto model = find_model("aclmdlRIExecuteAsync", handle);
+    auto model = find_model(handle);
     if (!model) return thread_errors().last;
-    auto stream = find_stream("aclmdlRIExecuteAsync", stream_handle);
+    auto stream = find_stream(stream_handle);
     if (!stream) return thread_errors().last;
     {
         std::lock_guard lock(capture_mutex());
-        if (model->capturing) return fail(ACL_ERROR_RT_MODEL_CAPTURED, "aclmdlRIExecuteAsync: the model is still being captured");
+        if (model->capturing) return fail(ACL_ERROR_RT_MODEL_CAPTURED, "the model is still being captured");
     }
     return enqueue_or_record(stream, "graph replay", TaskKind::work, [model] { return replay(*model); });
 }
 
 SIMNPU_EXPORT aclError aclmdlRIDestroy(aclmdlRI handle) {
     SIMNPU_CALL("aclmdlRIDestroy", "model=%p", handle);
-    auto model = find_model("aclmdlRIDestroy", handle);
+    auto model = find_model(handle);
     if (!model) return thread_errors().last;
     {
         std::lock_guard lock(capture_mutex());
-        if (model->capturing) return fail(ACL_ERROR_RT_MODEL_CAPTURED, "aclmdlRIDestroy: the model is still being captured");
+        if (model->capturing) return fail(ACL_ERROR_RT_MODEL_CAPTURED, "the model is still being captured");
     }
     // A replay under way holds on to the model.
     models().take(handle);
@@ -369,8 +367,8 @@ SIMNPU_EXPORT aclError aclmdlRIDestroy(aclmdlRI handle) {
 
 SIMNPU_EXPORT aclError aclmdlRIGetId(aclmdlRI handle, uint32_t* id) {
     SIMNPU_CALL("aclmdlRIGetId", "model=%p", handle);
-    if (!id) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclmdlRIGetId: the id pointer is null");
-    auto model = find_model("aclmdlRIGetId", handle);
+    if (!id) return fail(ACL_ERROR_RT_PARAM_INVALID, "the id pointer is null");
+    auto model = find_model(handle);
     if (!model) return thread_errors().last;
     *id = model->id;
     return ACL_SUCCESS;
@@ -378,7 +376,7 @@ SIMNPU_EXPORT aclError aclmdlRIGetId(aclmdlRI handle, uint32_t* id) {
 
 SIMNPU_EXPORT aclError aclmdlRIDebugPrint(aclmdlRI handle) {
     SIMNPU_CALL("aclmdlRIDebugPrint", "model=%p", handle);
-    auto model = find_model("aclmdlRIDebugPrint", handle);
+    auto model = find_model(handle);
     if (!model) return thread_errors().last;
     std::lock_guard lock(model->mutex);
     std::printf("model %u: %zu tasks\n", model->id, model->nodes.size());
@@ -390,8 +388,8 @@ SIMNPU_EXPORT aclError aclmdlRIDebugPrint(aclmdlRI handle) {
 
 SIMNPU_EXPORT aclError aclmdlRIDebugJsonPrint(aclmdlRI handle, const char* path SIMNPU_JSON_PRINT_FLAGS) {
     SIMNPU_CALL("aclmdlRIDebugJsonPrint", "model=%p path=%s", handle, path ? path : "(null)");
-    if (!path) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclmdlRIDebugJsonPrint: the path is null");
-    auto model = find_model("aclmdlRIDebugJsonPrint", handle);
+    if (!path) return fail(ACL_ERROR_RT_PARAM_INVALID, "the path is null");
+    auto model = find_model(handle);
     if (!model) return thread_errors().last;
     std::ofstream file(path);
     std::lock_guard lock(model->mutex);
@@ -400,18 +398,17 @@ SIMNPU_EXPORT aclError aclmdlRIDebugJsonPrint(aclmdlRI handle, const char* path 
         file << (i ? ", " : "") << "{\"name\": \"" << model->nodes[i].name << "\", \"stream\": " << model->nodes[i].stream_id << "}";
     file << "]}\n";
     file.close();
-    if (!file) return fail(ACL_ERROR_RT_FILE_WRITE, "aclmdlRIDebugJsonPrint: cannot write %s: %s", path, std::strerror(errno));
+    if (!file) return fail(ACL_ERROR_RT_FILE_WRITE, "cannot write %s: %s", path, std::strerror(errno));
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclmdlRICaptureTaskGrpBegin(aclrtStream handle) {
     SIMNPU_CALL("aclmdlRICaptureTaskGrpBegin", "stream=%p", handle);
-    auto stream = find_stream("aclmdlRICaptureTaskGrpBegin", handle);
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     std::lock_guard lock(capture_mutex());
-    if (!stream->capture) return fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, "aclmdlRICaptureTaskGrpBegin: the stream is not being captured");
-    if (stream->capture->open_group)
-        return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "aclmdlRICaptureTaskGrpBegin: a task group is open already");
+    if (!stream->capture) return fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, "the stream is not being captured");
+    if (stream->capture->open_group) return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "a task group is open already");
     stream->capture->open_group = std::make_shared<TaskGroup>();
     stream->capture->open_group->model = stream->capture->model;
     stream->capture->group_stream = stream.get();
@@ -420,27 +417,25 @@ SIMNPU_EXPORT aclError aclmdlRICaptureTaskGrpBegin(aclrtStream handle) {
 
 SIMNPU_EXPORT aclError aclmdlRICaptureTaskGrpEnd(aclrtStream handle, aclrtTaskGrp* out) {
     SIMNPU_CALL("aclmdlRICaptureTaskGrpEnd", "stream=%p", handle);
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclmdlRICaptureTaskGrpEnd: the handle pointer is null");
-    auto stream = find_stream("aclmdlRICaptureTaskGrpEnd", handle);
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the handle pointer is null");
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     std::lock_guard lock(capture_mutex());
     if (!stream->capture || !stream->capture->open_group || stream->capture->group_stream != stream.get())
-        return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "aclmdlRICaptureTaskGrpEnd: no task group was begun on this stream");
+        return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "no task group was begun on this stream");
     *out = task_groups().add(std::exchange(stream->capture->open_group, nullptr));
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclmdlRICaptureTaskUpdateBegin(aclrtStream handle, aclrtTaskGrp group_handle) {
     SIMNPU_CALL("aclmdlRICaptureTaskUpdateBegin", "stream=%p group=%p", handle, group_handle);
-    auto stream = find_stream("aclmdlRICaptureTaskUpdateBegin", handle);
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     auto group = task_groups().find(group_handle);
-    if (!group)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclmdlRICaptureTaskUpdateBegin: %p is no live task group", group_handle);
+    if (!group) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no live task group", group_handle);
     std::lock_guard lock(capture_mutex());
     if (stream->capture || stream->updating)
-        return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS,
-                    "aclmdlRICaptureTaskUpdateBegin: the stream is being captured or collects an update already");
+        return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "the stream is being captured or collects an update already");
     stream->updating = group;
     g_recording.fetch_add(1);
     return ACL_SUCCESS;
@@ -448,20 +443,19 @@ SIMNPU_EXPORT aclError aclmdlRICaptureTaskUpdateBegin(aclrtStream handle, aclrtT
 
 SIMNPU_EXPORT aclError aclmdlRICaptureTaskUpdateEnd(aclrtStream handle) {
     SIMNPU_CALL("aclmdlRICaptureTaskUpdateEnd", "stream=%p", handle);
-    auto stream = find_stream("aclmdlRICaptureTaskUpdateEnd", handle);
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     std::shared_ptr<TaskGroup> group;
     std::deque<QueuedTask> tasks;
     {
         std::lock_guard lock(capture_mutex());
-        if (!stream->updating)
-            return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "aclmdlRICaptureTaskUpdateEnd: no update was begun on this stream");
+        if (!stream->updating) return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "no update was begun on this stream");
         group = std::exchange(stream->updating, nullptr);
         tasks.swap(stream->update_tasks);
         g_recording.fetch_sub(1);
     }
     if (tasks.size() != group->nodes.size())
-        return fail(ACL_ERROR_RT_MODEL_UPDATE_FAILED, "aclmdlRICaptureTaskUpdateEnd: the group has %zu tasks, the update brings %zu",
+        return fail(ACL_ERROR_RT_MODEL_UPDATE_FAILED, "the group has %zu tasks, the update brings %zu",
                     group->nodes.size(), tasks.size());
     // Takes effect in the order of the stream, as any other task.
     return submit(*stream, "task update", TaskKind::work, [group, tasks]() -> aclError {

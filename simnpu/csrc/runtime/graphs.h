@@ -52,16 +52,16 @@ bool record_instead(const std::shared_ptr<Stream>& stream, const char* name, Tas
 bool record_mark(const std::shared_ptr<Stream>& stream, Recording& recording, aclError& result);
 
 // If the recording or the stream belongs to a capture, makes the stream part of it (or fails); false if neither does.
-bool join_capture(const char* call, const std::shared_ptr<Stream>& stream, const Recording& recording, aclError& result);
+bool join_capture(const std::shared_ptr<Stream>& stream, const Recording& recording, aclError& result);
 
 // Waiting for a stream that only records would wait for ever: refuses, and spoils the capture. ACL_SUCCESS if not captured.
-aclError refuse_while_capturing(const char* call, Stream& stream);
+aclError refuse_while_capturing(Stream& stream);
 // Operators of the legacy path cannot be recorded: refuses one on a stream under capture, and spoils the capture.
-aclError refuse_legacy_while_capturing(const char* call, const char* type, aclrtStream handle);
-aclError refuse_while_device_captures(const char* call, int32_t device);
+aclError refuse_legacy_while_capturing(const char* type, aclrtStream handle);
+aclError refuse_while_device_captures(int32_t device);
 
 // Synchronous copies run beside every stream, so the modes "global" and "thread local" forbid them.
-aclError refuse_unsafe_during_capture(const char* call);
+aclError refuse_unsafe_during_capture();
 
 void drop_models_of(int32_t device);
 

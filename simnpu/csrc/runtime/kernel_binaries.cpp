@@ -124,15 +124,15 @@ std::string named_in(const void* data, size_t size) {
     return " of " + std::string(text.substr(at + prefix.size(), end - at - prefix.size()));
 }
 
-aclError load(const char* call, const void* data, size_t size, void** handle) {
-    if (!handle) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the handle pointer is null", call);
+aclError load(const void* data, size_t size, void** handle) {
+    if (!handle) return fail(ACL_ERROR_RT_PARAM_INVALID, "the handle pointer is null");
     *handle = nullptr;
-    if (!data || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the binary is null or has 0 bytes", call);
-    if (!current_context(call)) return thread_errors().last;
+    if (!data || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "the binary is null or has 0 bytes");
+    if (!current_context()) return thread_errors().last;
     std::string why = unfit(data, size);
     if (why.empty()) why = damage(data, size);
     if (!why.empty())
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the kernel's binary%s cannot be loaded: %s", call, named_in(data, size).c_str(),
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "the kernel's binary%s cannot be loaded: %s", named_in(data, size).c_str(),
                     why.c_str());
     auto binary = std::make_shared<Binary>();
     binary->fd = ::memfd_create("simnpu-kernel", MFD_CLOEXEC);
@@ -144,17 +144,17 @@ aclError load(const char* call, const void* data, size_t size, void** handle) {
         written += static_cast<size_t>(more);
     }
     if (written < size)
-        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no room for the kernel's %zu bytes: %s", call, size, std::strerror(errno));
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host has no room for the kernel's %zu bytes: %s", size, std::strerror(errno));
     // The file stays open: the loader knows what it has loaded by path, and a number used again would be taken for this binary.
     binary->library = ::dlopen(path_of(binary->fd).c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!binary->library) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the kernel's binary cannot be loaded: %s", call, ::dlerror());
+    if (!binary->library) return fail(ACL_ERROR_RT_PARAM_INVALID, "the kernel's binary cannot be loaded: %s", ::dlerror());
     *handle = binaries().add(std::move(binary));
     return ACL_SUCCESS;
 }
 
-aclError unload(const char* call, void* handle) {
+aclError unload(void* handle) {
     const auto binary = binaries().take(handle);
-    if (!binary) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is no loaded binary (unloaded before, or never one)", call, handle);
+    if (!binary) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no loaded binary (unloaded before, or never one)", handle);
     functions().take_if([&](const Kernel& kernel) { return kernel.binary == binary; });
     auto& all = registry();
     std::unique_lock lock(all.mutex);
@@ -162,31 +162,30 @@ aclError unload(const char* call, void* handle) {
     return ACL_SUCCESS;
 }
 
-std::shared_ptr<Kernel> kernel_in(const char* call, void* handle, const char* name) {
+std::shared_ptr<Kernel> kernel_in(void* handle, const char* name) {
     if (!name || !*name) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the kernel's name is null or empty", call);
+        fail(ACL_ERROR_RT_PARAM_INVALID, "the kernel's name is null or empty");
         return nullptr;
     }
     auto binary = binaries().find(handle);
     if (!binary) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "%s: kernel %s: %p is no loaded binary (unloaded before, or never one)", call, name, handle);
+        fail(ACL_ERROR_RT_PARAM_INVALID, "kernel %s: %p is no loaded binary (unloaded before, or never one)", name, handle);
         return nullptr;
     }
     const std::string symbol = std::string(SIMNPU_KERNEL_PREFIX) + name;
     const auto* code = static_cast<const simnpu_kernel*>(::dlsym(binary->library, symbol.c_str()));
     if (!code) {
-        fail(ACL_ERROR_RT_KERNEL_LOOKUP, "%s: the binary has no kernel %s (no symbol %s)", call, name, symbol.c_str());
+        fail(ACL_ERROR_RT_KERNEL_LOOKUP, "the binary has no kernel %s (no symbol %s)", name, symbol.c_str());
         return nullptr;
     }
     if (code->abi != SIMNPU_KERNEL_ABI) {
         fail(ACL_ERROR_RT_PARAM_INVALID,
-             "%s: kernel %s was compiled for version %u of the kernels' interface, this simulator has %u. Remedy: clear Triton's cache "
-             "(TRITON_CACHE_DIR), so that it is compiled again",
-             call, name, code->abi, SIMNPU_KERNEL_ABI);
+             "kernel %s was compiled for version %u of the kernels' interface, this simulator has %u. Remedy: clear Triton's cache "
+             "(TRITON_CACHE_DIR), so that it is compiled again", name, code->abi, SIMNPU_KERNEL_ABI);
         return nullptr;
     }
     if (!code->run || !code->finish || code->args_size < 8) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "%s: kernel %s is incomplete: its description lacks a function, or has %u bytes of arguments", call,
+        fail(ACL_ERROR_RT_PARAM_INVALID, "kernel %s is incomplete: its description lacks a function, or has %u bytes of arguments",
              name, code->args_size);
         return nullptr;
     }
@@ -217,13 +216,12 @@ Binary::~Binary() {
     if (fd >= 0) ::close(fd);
 }
 
-std::shared_ptr<const Kernel> find_kernel(const char* call, const void* stub_or_handle) {
+std::shared_ptr<const Kernel> find_kernel(const void* stub_or_handle) {
     if (auto kernel = look_up(stub_or_handle)) return kernel;
     if (stub_or_handle) {
         fail(ACL_ERROR_RT_KERNEL_LOOKUP,
-             "%s: %p is no kernel: neither a stub given to rtFunctionRegister nor a handle of aclrtBinaryGetFunction, or its binary was "
-             "unloaded",
-             call, stub_or_handle);
+             "%p is no kernel: neither a stub given to rtFunctionRegister nor a handle of aclrtBinaryGetFunction, or its binary was "
+             "unloaded", stub_or_handle);
         return nullptr;
     }
     std::string reasons;
@@ -233,9 +231,9 @@ std::shared_ptr<const Kernel> find_kernel(const char* call, const void* stub_or_
         for (auto at = all.failures.rbegin(); at != all.failures.rend(); ++at) reasons += (reasons.empty() ? "" : "; before that: ") + *at;
     }
     if (reasons.empty())
-        fail(ACL_ERROR_RT_KERNEL_LOOKUP, "%s: the kernel's stub is null, although no binary failed to load", call);
+        fail(ACL_ERROR_RT_KERNEL_LOOKUP, "the kernel's stub is null, although no binary failed to load");
     else
-        fail(ACL_ERROR_RT_KERNEL_LOOKUP, "%s: the kernel's stub is null because its binary could not be loaded. What failed last: %s", call,
+        fail(ACL_ERROR_RT_KERNEL_LOOKUP, "the kernel's stub is null because its binary could not be loaded. What failed last: %s",
              reasons.c_str());
     return nullptr;
 }
@@ -252,21 +250,21 @@ using namespace simnpu;
 SIMNPU_EXPORT rtError_t rtDevBinaryRegister(const rtDevBinary_t* binary, void** handle) {
     SIMNPU_CALL_OR(remembered(simnpu_call_.refusal()), "rtDevBinaryRegister", "bytes=%llu",
                    binary ? static_cast<unsigned long long>(binary->length) : 0);
-    if (!binary) return remembered(fail(ACL_ERROR_RT_PARAM_INVALID, "rtDevBinaryRegister: the binary is null"));
-    return remembered(load("rtDevBinaryRegister", binary->data, binary->length, handle));
+    if (!binary) return remembered(fail(ACL_ERROR_RT_PARAM_INVALID, "the binary is null"));
+    return remembered(load(binary->data, binary->length, handle));
 }
 
 SIMNPU_EXPORT rtError_t rtDevBinaryUnRegister(void* handle) {
     SIMNPU_CALL("rtDevBinaryUnRegister", "handle=%p", handle);
-    return unload("rtDevBinaryUnRegister", handle);
+    return unload(handle);
 }
 
 SIMNPU_EXPORT rtError_t rtFunctionRegister(void* binary, const void* stub, const char*, const void* kernel_name, uint32_t) {
     const auto* name = static_cast<const char*>(kernel_name);
     SIMNPU_CALL_OR(remembered(simnpu_call_.refusal()), "rtFunctionRegister", "binary=%p stub=%p kernel=%s", binary, stub,
                    name ? name : "");
-    if (!stub) return remembered(fail(ACL_ERROR_RT_PARAM_INVALID, "rtFunctionRegister: the stub is null"));
-    auto kernel = kernel_in("rtFunctionRegister", binary, name);
+    if (!stub) return remembered(fail(ACL_ERROR_RT_PARAM_INVALID, "the stub is null"));
+    auto kernel = kernel_in(binary, name);
     if (!kernel) return remembered(thread_errors().last);
     auto& all = registry();
     std::unique_lock lock(all.mutex);
@@ -274,29 +272,29 @@ SIMNPU_EXPORT rtError_t rtFunctionRegister(void* binary, const void* stub, const
     if (added) return ACL_SUCCESS;
     const std::string other = at->second->name;
     lock.unlock();
-    return remembered(fail(ACL_ERROR_RT_KERNEL_DUPLICATE, "rtFunctionRegister: kernel %s: the stub %p stands for kernel %s already", name, stub,
+    return remembered(fail(ACL_ERROR_RT_KERNEL_DUPLICATE, "kernel %s: the stub %p stands for kernel %s already", name, stub,
                            other.c_str()));
 }
 
 SIMNPU_EXPORT aclError aclrtBinaryLoadFromData(const void* data, size_t length, const aclrtBinaryLoadOptions*, aclrtBinHandle* binHandle) {
     SIMNPU_CALL_OR(remembered(simnpu_call_.refusal()), "aclrtBinaryLoadFromData", "bytes=%zu", length);
-    return remembered(load("aclrtBinaryLoadFromData", data, length, binHandle));
+    return remembered(load(data, length, binHandle));
 }
 
 SIMNPU_EXPORT aclError aclrtBinaryUnLoad(aclrtBinHandle binHandle) {
     SIMNPU_CALL("aclrtBinaryUnLoad", "handle=%p", binHandle);
-    return unload("aclrtBinaryUnLoad", binHandle);
+    return unload(binHandle);
 }
 
 SIMNPU_EXPORT aclError aclrtBinaryGetFunction(const aclrtBinHandle binHandle, const char* kernelName, aclrtFuncHandle* funcHandle) {
     SIMNPU_CALL_OR(remembered(simnpu_call_.refusal()), "aclrtBinaryGetFunction", "binary=%p kernel=%s", binHandle,
                    kernelName ? kernelName : "");
-    if (!funcHandle) return remembered(fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtBinaryGetFunction: the handle pointer is null"));
+    if (!funcHandle) return remembered(fail(ACL_ERROR_RT_PARAM_INVALID, "the handle pointer is null"));
     *funcHandle = nullptr;
-    auto kernel = kernel_in("aclrtBinaryGetFunction", binHandle, kernelName);
+    auto kernel = kernel_in(binHandle, kernelName);
     if (!kernel) return remembered(thread_errors().last);
     auto binary = binaries().find(binHandle);
-    if (!binary) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtBinaryGetFunction: the binary was unloaded meanwhile");
+    if (!binary) return fail(ACL_ERROR_RT_PARAM_INVALID, "the binary was unloaded meanwhile");
     std::unique_lock lock(registry().mutex);
     auto& known = binary->functions[kernelName];
     if (!known) known = functions().add(std::move(kernel));
@@ -307,8 +305,8 @@ SIMNPU_EXPORT aclError aclrtBinaryGetFunction(const aclrtBinHandle binHandle, co
 // Where the code begins: the host's, for both kinds of core.
 SIMNPU_EXPORT aclError aclrtGetFunctionAddr(aclrtFuncHandle funcHandle, void** aicAddr, void** aivAddr) {
     SIMNPU_CALL("aclrtGetFunctionAddr", "function=%p", funcHandle);
-    if (!aicAddr || !aivAddr) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetFunctionAddr: a result pointer is null");
-    const auto kernel = find_kernel("aclrtGetFunctionAddr", funcHandle);
+    if (!aicAddr || !aivAddr) return fail(ACL_ERROR_RT_PARAM_INVALID, "a result pointer is null");
+    const auto kernel = find_kernel(funcHandle);
     if (!kernel) return thread_errors().last;
     *aicAddr = *aivAddr = reinterpret_cast<void*>(kernel->code->run);
     return ACL_SUCCESS;

@@ -29,8 +29,8 @@ struct Kernel {
 };
 
 // The kernel behind a stub (rtFunctionRegister) or a function handle (aclrtBinaryGetFunction); torch_npu launches either by
-// either flavour. With none, records an error for `call` that says why there is none.
-std::shared_ptr<const Kernel> find_kernel(const char* call, const void* stub_or_handle);
+// either flavour. With none, records an error that says why there is none.
+std::shared_ptr<const Kernel> find_kernel(const void* stub_or_handle);
 
 // For the log of calls.
 std::string kernel_name(const void* stub_or_handle);

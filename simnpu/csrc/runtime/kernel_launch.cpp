@@ -59,7 +59,7 @@ std::vector<Allocation> allocations_of(const Arguments& arguments) {
 
 // A write between an allocation's end and its page's end does not fault. Reports the first one with a changed byte there, and
 // makes all of them whole again.
-aclError check_slack(const char* call, const Kernel& kernel, const std::vector<Allocation>& allocations, const char* who) {
+aclError check_slack(const Kernel& kernel, const std::vector<Allocation>& allocations, const char* who) {
     aclError result = ACL_SUCCESS;
     for (const auto& allocation : allocations) {
         size_t at = 0;
@@ -68,74 +68,72 @@ aclError check_slack(const char* call, const Kernel& kernel, const std::vector<A
         if (result != ACL_SUCCESS) continue;
         const uintptr_t end = allocation.base + allocation.size;
         result = fail(ACL_ERROR_RT_AICORE_EXCEPTION,
-                      "%s: kernel %s %s: address 0x%zx, %zu bytes behind the allocation of %zu bytes at 0x%zx", call,
+                      "kernel %s %s: address 0x%zx, %zu bytes behind the allocation of %zu bytes at 0x%zx",
                       kernel.name.c_str(), who, end + at, at, allocation.size, allocation.base);
     }
     return result;
 }
 
-aclError run(const char* call, const Kernel& kernel, const Arguments& arguments, uint32_t count) {
+aclError run(const Kernel& kernel, const Arguments& arguments, uint32_t count) {
     static std::mutex& atomics = *new std::mutex;
     std::unique_lock alone(atomics, std::defer_lock);
     if (kernel.code->flags & SIMNPU_KERNEL_ATOMIC) alone.lock();
 
     const auto allocations = allocations_of(arguments);
-    if (auto result = check_slack(call, kernel, allocations, "was not run, because something before it wrote out of bounds")) return result;
+    if (auto result = check_slack(kernel, allocations, "was not run, because something before it wrote out of bounds")) return result;
     Blocks blocks{*kernel.code, arguments.begin(), count};
     const Fault fault = guarded(run_blocks, &blocks);
     const std::string problem = !fault && blocks.problem ? blocks.problem : "";
     const Fault at_end = guarded([](void* code) { static_cast<const simnpu_kernel*>(code)->finish(); }, const_cast<simnpu_kernel*>(kernel.code));
 
     if (fault)
-        return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: kernel %s %s, block %u of %u", call, kernel.name.c_str(), describe(fault, allocations).c_str(),
+        return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "kernel %s %s, block %u of %u", kernel.name.c_str(), describe(fault, allocations).c_str(),
                     blocks.current, count);
     if (!problem.empty())
-        return fail(ACL_ERROR_RT_AICORE_TRAP_EXCEPTION, "%s: kernel %s: %s, block %u of %u", call, kernel.name.c_str(), problem.c_str(),
+        return fail(ACL_ERROR_RT_AICORE_TRAP_EXCEPTION, "kernel %s: %s, block %u of %u", kernel.name.c_str(), problem.c_str(),
                     blocks.current, count);
     if (at_end)
-        return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "%s: kernel %s %s, behind its last block", call, kernel.name.c_str(),
+        return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "kernel %s %s, behind its last block", kernel.name.c_str(),
                     describe(at_end, allocations).c_str());
-    return check_slack(call, kernel, allocations, ("wrote out of bounds in one of its " + std::to_string(count) + " blocks").c_str());
+    return check_slack(kernel, allocations, ("wrote out of bounds in one of its " + std::to_string(count) + " blocks").c_str());
 }
 
-aclError check_launch(const char* call, const Kernel& kernel, uint32_t blocks, const void* args, size_t size) {
-    if (blocks == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: kernel %s: 0 blocks", call, kernel.name.c_str());
+aclError check_launch(const Kernel& kernel, uint32_t blocks, const void* args, size_t size) {
+    if (blocks == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "kernel %s: 0 blocks", kernel.name.c_str());
     if (blocks > kMostBlocks)
         return fail(ACL_ERROR_RT_PARAM_INVALID,
-                    "%s: kernel %s: %u blocks, an NPU takes at most %u. Remedy: let each block do more (a larger block size), or loop over "
-                    "the rest inside the kernel",
-                    call, kernel.name.c_str(), blocks, kMostBlocks);
-    if (!args) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: kernel %s: the arguments are null", call, kernel.name.c_str());
+                    "kernel %s: %u blocks, an NPU takes at most %u. Remedy: let each block do more (a larger block size), or loop over "
+                    "the rest inside the kernel", kernel.name.c_str(), blocks, kMostBlocks);
+    if (!args) return fail(ACL_ERROR_RT_PARAM_INVALID, "kernel %s: the arguments are null", kernel.name.c_str());
     const uint32_t expected = kernel.code->args_size;
     if (size != expected && size != expected - kFftsBytes)
         return fail(ACL_ERROR_RT_PARAM_INVALID,
-                    "%s: kernel %s takes %u bytes of arguments, or %zu without the FFTS address; %zu were given. Launcher and binary do not "
-                    "belong together. Remedy: clear Triton's cache (TRITON_CACHE_DIR)",
-                    call, kernel.name.c_str(), expected, expected - kFftsBytes, size);
+                    "kernel %s takes %u bytes of arguments, or %zu without the FFTS address; %zu were given. Launcher and binary do not "
+                    "belong together. Remedy: clear Triton's cache (TRITON_CACHE_DIR)", kernel.name.c_str(), expected, expected - kFftsBytes, size);
     return ACL_SUCCESS;
 }
 
-aclError launch(const char* call, const void* function, uint32_t blocks, const void* args, size_t size, aclrtStream stream) {
-    const auto kernel = find_kernel(call, function);
+aclError launch(const void* function, uint32_t blocks, const void* args, size_t size, aclrtStream stream) {
+    const auto kernel = find_kernel(function);
     if (!kernel) return thread_errors().last;
-    if (auto result = check_launch(call, *kernel, blocks, args, size)) return result;
+    if (auto result = check_launch(*kernel, blocks, args, size)) return result;
     const auto arguments = std::make_shared<Arguments>(*kernel);
     arguments->fill(*kernel, args, size);
-    return enqueue(stream, call, [=]() -> aclError { return run(call, *kernel, *arguments, blocks); });
+    return enqueue(stream, [=]() -> aclError { return run(*kernel, *arguments, blocks); });
 }
 
 // The arguments are in device memory, and read there when the kernel's turn comes.
-aclError launch_with_device_arguments(const char* call, const void* function, uint32_t blocks, const void* args, size_t size,
+aclError launch_with_device_arguments(const void* function, uint32_t blocks, const void* args, size_t size,
                                       aclrtStream stream) {
-    const auto kernel = find_kernel(call, function);
+    const auto kernel = find_kernel(function);
     if (!kernel) return thread_errors().last;
-    if (auto result = check_launch(call, *kernel, blocks, args, size)) return result;
-    if (auto result = check_device_range(call, "arguments", args, size)) return result;
-    return enqueue(stream, call, [=]() -> aclError {
-        if (auto result = check_device_range(call, "arguments", args, size)) return result;
+    if (auto result = check_launch(*kernel, blocks, args, size)) return result;
+    if (auto result = check_device_range("arguments", args, size)) return result;
+    return enqueue(stream, [=]() -> aclError {
+        if (auto result = check_device_range("arguments", args, size)) return result;
         Arguments arguments(*kernel);
         arguments.fill(*kernel, args, size);
-        return run(call, *kernel, arguments, blocks);
+        return run(*kernel, arguments, blocks);
     });
 }
 
@@ -146,13 +144,13 @@ using namespace simnpu;
 
 SIMNPU_EXPORT rtError_t rtKernelLaunch(const void* stub, uint32_t blocks, void* args, uint32_t args_size, void*, rtStream_t stream) {
     SIMNPU_CALL("rtKernelLaunch", "kernel=%s blocks=%u bytes=%u stream=%p", kernel_name(stub).c_str(), blocks, args_size, stream);
-    return launch("rtKernelLaunch", stub, blocks, args, args_size, stream);
+    return launch(stub, blocks, args, args_size, stream);
 }
 
 SIMNPU_EXPORT aclError aclrtLaunchKernel(aclrtFuncHandle funcHandle, uint32_t numBlocks, const void* argsData, size_t argsSize,
                                          aclrtStream stream) {
     SIMNPU_CALL("aclrtLaunchKernel", "kernel=%s blocks=%u bytes=%zu stream=%p", kernel_name(funcHandle).c_str(), numBlocks, argsSize, stream);
-    return launch_with_device_arguments("aclrtLaunchKernel", funcHandle, numBlocks, argsData, argsSize, stream);
+    return launch_with_device_arguments(funcHandle, numBlocks, argsData, argsSize, stream);
 }
 
 // The configuration (time limits, sizes of on-chip memory) changes nothing here.
@@ -162,9 +160,9 @@ SIMNPU_EXPORT aclError aclrtLaunchKernelWithHostArgs(aclrtFuncHandle funcHandle,
     SIMNPU_CALL("aclrtLaunchKernelWithHostArgs", "kernel=%s blocks=%u bytes=%zu stream=%p", kernel_name(funcHandle).c_str(), numBlocks,
                 argsSize, stream);
     if (placeHolderNum != 0)
-        return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtLaunchKernelWithHostArgs: kernel %s: placeholders in the arguments are not simulated",
+        return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "kernel %s: placeholders in the arguments are not simulated",
                     kernel_name(funcHandle).c_str());
-    return launch("aclrtLaunchKernelWithHostArgs", funcHandle, numBlocks, hostArgs, argsSize, stream);
+    return launch(funcHandle, numBlocks, hostArgs, argsSize, stream);
 }
 
 // Where a device's blocks wait for each other. Here they run one after the other, so nothing is ever exchanged there.
@@ -172,7 +170,7 @@ static uint64_t meeting_place = 0;
 
 SIMNPU_EXPORT rtError_t rtGetC2cCtrlAddr(uint64_t* address, uint32_t* bytes) {
     SIMNPU_CALL("rtGetC2cCtrlAddr");
-    if (!address || !bytes) return fail(ACL_ERROR_RT_PARAM_INVALID, "rtGetC2cCtrlAddr: a result pointer is null");
+    if (!address || !bytes) return fail(ACL_ERROR_RT_PARAM_INVALID, "a result pointer is null");
     *address = reinterpret_cast<uintptr_t>(&meeting_place);
     *bytes = sizeof meeting_place;
     return ACL_SUCCESS;
@@ -180,7 +178,7 @@ SIMNPU_EXPORT rtError_t rtGetC2cCtrlAddr(uint64_t* address, uint32_t* bytes) {
 
 SIMNPU_EXPORT aclError aclrtGetHardwareSyncAddr(void** addr) {
     SIMNPU_CALL("aclrtGetHardwareSyncAddr");
-    if (!addr) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetHardwareSyncAddr: the result pointer is null");
+    if (!addr) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     *addr = &meeting_place;
     return ACL_SUCCESS;
 }

@@ -149,14 +149,14 @@ void bury(const DeadRange& range) {
 
 } // namespace
 
-aclError take_capacity(const char* call, int32_t device, size_t bytes) {
+aclError take_capacity(int32_t device, size_t bytes) {
     auto& used = g_used[static_cast<size_t>(device)];
     size_t before = used.load();
     do {
         if (bytes > config().memory - before)
             return fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
-                        "%s: device %d is out of memory: %zu bytes asked for, %llu of %llu free (SIMNPU_MEMORY sets the size)",
-                        call, device, bytes, static_cast<unsigned long long>(config().memory - before),
+                        "device %d is out of memory: %zu bytes asked for, %llu of %llu free (SIMNPU_MEMORY sets the size)", device,
+                        bytes, static_cast<unsigned long long>(config().memory - before),
                         static_cast<unsigned long long>(config().memory));
     } while (!used.compare_exchange_weak(before, before + bytes));
     auto& peak = g_peak[static_cast<size_t>(device)];
@@ -238,16 +238,15 @@ void drop_memory_of(int32_t device) {
     drop_physical_memory_of(device);
 }
 
-aclError check_device_range(const char* call, const char* what, const void* p, size_t bytes) {
-    if (!p) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s pointer is null", call, what);
+aclError check_device_range(const char* what, const void* p, size_t bytes) {
+    if (!p) return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s pointer is null", what);
     const auto address = reinterpret_cast<uintptr_t>(p);
     Allocation found;
     if (!address_space().at(address, found))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s %p is not in live device memory (freed, or host memory)", call, what, p);
-    if (!found.on_device())
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s %p is host memory, not device memory", call, what, p);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s %p is not in live device memory (freed, or host memory)", what, p);
+    if (!found.on_device()) return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s %p is host memory, not device memory", what, p);
     if (!address_space().covers(address, bytes))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s %p + %zu bytes runs past its allocation (%zu bytes at 0x%zx)", call, what,
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s %p + %zu bytes runs past its allocation (%zu bytes at 0x%zx)", what,
                     p, bytes, found.size, found.base);
     return ACL_SUCCESS;
 }
@@ -258,20 +257,20 @@ bool owns(const void* p, size_t bytes) {
 
 namespace {
 
-aclError map_pages(const char* call, size_t bytes, void*& out) {
+aclError map_pages(size_t bytes, void*& out) {
     out = ::mmap(nullptr, page_rounded(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (out != MAP_FAILED) return ACL_SUCCESS;
     out = nullptr;
-    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %zu bytes: %s", call, bytes, std::strerror(errno));
+    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host has no %zu bytes: %s", bytes, std::strerror(errno));
 }
 
-aclError map_device_pages(const char* call, int32_t device, size_t bytes, void*& out, uint64_t& offset) {
+aclError map_device_pages(int32_t device, size_t bytes, void*& out, uint64_t& offset) {
     auto& file = file_of(device);
     std::lock_guard lock(file.mutex);
     out = nullptr;
     if (file.fd.load() < 0) {
         const int fd = ::memfd_create("simnpu-device", MFD_CLOEXEC);
-        if (fd < 0) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host gives no memory: %s", call, std::strerror(errno));
+        if (fd < 0) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host gives no memory: %s", std::strerror(errno));
         file.fd.store(fd);
     }
     const size_t whole = page_rounded(bytes);
@@ -279,23 +278,22 @@ aclError map_device_pages(const char* call, int32_t device, size_t bytes, void*&
     void* pages = nullptr;
     if (::ftruncate(file.fd.load(), static_cast<off_t>(file.end + whole)) == 0)
         pages = map_between_guards(whole, file.fd.load(), file.end);
-    if (!pages)
-        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %zu bytes: %s", call, bytes, std::strerror(errno));
+    if (!pages) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host has no %zu bytes: %s", bytes, std::strerror(errno));
     out = pages;
     offset = std::exchange(file.end, file.end + whole);
     return ACL_SUCCESS;
 }
 
-aclError allocate(const char* call, void** out, size_t size) {
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the result pointer is null", call);
+aclError allocate(void** out, size_t size) {
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     *out = nullptr;
-    if (size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: 0 bytes asked for", call);
-    auto context = current_context(call);
+    if (size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "0 bytes asked for");
+    auto context = current_context();
     if (!context) return thread_errors().last;
-    if (auto result = take_capacity(call, context->device, size)) return result;
+    if (auto result = take_capacity(context->device, size)) return result;
     void* pages = nullptr;
     uint64_t offset = 0;
-    if (auto result = map_device_pages(call, context->device, size, pages, offset)) {
+    if (auto result = map_device_pages(context->device, size, pages, offset)) {
         return_capacity(context->device, size);
         return result;
     }
@@ -306,31 +304,29 @@ aclError allocate(const char* call, void** out, size_t size) {
     return ACL_SUCCESS;
 }
 
-aclError allocate_pinned(const char* call, void** out, size_t size) {
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the result pointer is null", call);
+aclError allocate_pinned(void** out, size_t size) {
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     *out = nullptr;
-    if (size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: 0 bytes asked for", call);
-    auto context = current_context(call);
+    if (size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "0 bytes asked for");
+    auto context = current_context();
     if (!context) return thread_errors().last;
     void* pages = nullptr;
-    if (auto result = map_pages(call, size, pages)) return result;
+    if (auto result = map_pages(size, pages)) return result;
     address_space().add({reinterpret_cast<uintptr_t>(pages), size, MemoryKind::pinned, context->device, 0});
     *out = pages;
     return ACL_SUCCESS;
 }
 
-aclError release(const char* call, void* p, MemoryKind kind) {
-    if (!p) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the pointer is null", call);
+aclError release(void* p, MemoryKind kind) {
+    if (!p) return fail(ACL_ERROR_RT_PARAM_INVALID, "the pointer is null");
     Allocation found;
     const auto address = reinterpret_cast<uintptr_t>(p);
     if (!address_space().at(address, found))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is no live allocation (freed before, its device reset, or foreign)", call, p);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no live allocation (freed before, its device reset, or foreign)", p);
     if (found.base != address)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is inside an allocation; only its start 0x%zx can be freed", call, p, found.base);
-    if (found.kind != kind)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p was not allocated by the matching call", call, p);
-    if (!address_space().take(address, found))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p was freed meanwhile", call, p);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is inside an allocation; only its start 0x%zx can be freed", p, found.base);
+    if (found.kind != kind) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p was not allocated by the matching call", p);
+    if (!address_space().take(address, found)) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p was freed meanwhile", p);
     if (kind == MemoryKind::device) {
         withdraw_memory(found);
         return_capacity(found.device, found.size);
@@ -361,53 +357,52 @@ bool writes_device(int kind) {
 }
 
 // Host memory may be anybody's, but where the runtime knows the allocation the range must fit.
-aclError check_host_range(const char* call, const char* what, const void* p, size_t bytes, bool any_kind) {
-    if (!p) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s pointer is null", call, what);
+aclError check_host_range(const char* what, const void* p, size_t bytes, bool any_kind) {
+    if (!p) return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s pointer is null", what);
     Allocation found;
     if (!address_space().at(reinterpret_cast<uintptr_t>(p), found)) return ACL_SUCCESS;
     if (found.on_device() && !any_kind)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s %p is device memory, but the copy kind says host", call, what, p);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s %p is device memory, but the copy kind says host", what, p);
     if (!owns(p, bytes))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the %s %p + %zu bytes runs past its allocation (%zu bytes at 0x%zx)", call, what,
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s %p + %zu bytes runs past its allocation (%zu bytes at 0x%zx)", what,
                     p, bytes, found.size, found.base);
     return ACL_SUCCESS;
 }
 
-aclError check_copy(const char* call, const void* dst, size_t room, const void* src, size_t bytes, int kind) {
+aclError check_copy(const void* dst, size_t room, const void* src, size_t bytes, int kind) {
     if (kind < kHostToHost || kind > kInterDeviceToDevice)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown copy kind %d", call, kind);
-    if (bytes > room)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %zu bytes do not fit the destination's %zu", call, bytes, room);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown copy kind %d", kind);
+    if (bytes > room) return fail(ACL_ERROR_RT_PARAM_INVALID, "%zu bytes do not fit the destination's %zu", bytes, room);
     if (bytes == 0) return ACL_SUCCESS;
     const bool any = kind == kDefault;
-    if (auto result = writes_device(kind) ? check_device_range(call, "destination", dst, bytes)
-                                          : check_host_range(call, "destination", dst, bytes, any))
+    if (auto result = writes_device(kind) ? check_device_range("destination", dst, bytes)
+                                          : check_host_range("destination", dst, bytes, any))
         return result;
-    return reads_device(kind) ? check_device_range(call, "source", src, bytes) : check_host_range(call, "source", src, bytes, any);
+    return reads_device(kind) ? check_device_range("source", src, bytes) : check_host_range("source", src, bytes, any);
 }
 
-aclError copy_async(const char* call, void* dst, size_t room, const void* src, size_t bytes, int kind, aclrtStream handle) {
-    auto stream = find_stream(call, handle);
+aclError copy_async(void* dst, size_t room, const void* src, size_t bytes, int kind, aclrtStream handle) {
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     InFlight here;
-    if (auto result = check_copy(call, dst, room, src, bytes, kind)) return result;
+    if (auto result = check_copy(dst, room, src, bytes, kind)) return result;
     std::shared_ptr<char[]> staged;
     if (kind == kHostToBufferToDevice && bytes > 0) {
         // This kind promises that the source may be reused at once.
         staged.reset(new char[bytes]);
         std::memcpy(staged.get(), src, bytes);
     }
-    return enqueue_or_record(stream, call, TaskKind::work, [=]() -> aclError {
+    return enqueue_or_record(stream, current_name(), TaskKind::work, [=]() -> aclError {
         // Checked again: between call and run, or between two replays, the memory may have been freed.
-        if (auto result = check_copy(call, dst, room, staged ? staged.get() : src, bytes, kind)) return result;
+        if (auto result = check_copy(dst, room, staged ? staged.get() : src, bytes, kind)) return result;
         if (bytes > 0) std::memmove(dst, staged ? staged.get() : src, bytes);
         return ACL_SUCCESS;
     });
 }
 
-aclError check_fill(const char* call, const void* p, size_t room, size_t bytes) {
-    if (bytes > room) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %zu bytes do not fit the memory's %zu", call, bytes, room);
-    return bytes == 0 ? ACL_SUCCESS : check_device_range(call, "destination", p, bytes);
+aclError check_fill(const void* p, size_t room, size_t bytes) {
+    if (bytes > room) return fail(ACL_ERROR_RT_PARAM_INVALID, "%zu bytes do not fit the memory's %zu", bytes, room);
+    return bytes == 0 ? ACL_SUCCESS : check_device_range("destination", p, bytes);
 }
 
 } // namespace
@@ -417,43 +412,43 @@ using namespace simnpu;
 
 SIMNPU_EXPORT aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
     SIMNPU_CALL("aclrtMalloc", "size=%zu policy=%d", size, static_cast<int>(policy));
-    return allocate("aclrtMalloc", devPtr, size);
+    return allocate(devPtr, size);
 }
 
 SIMNPU_EXPORT aclError aclrtMallocAlign32(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
     SIMNPU_CALL("aclrtMallocAlign32", "size=%zu policy=%d", size, static_cast<int>(policy));
-    return allocate("aclrtMallocAlign32", devPtr, size);
+    return allocate(devPtr, size);
 }
 
 SIMNPU_EXPORT aclError aclrtFree(void* devPtr) {
     SIMNPU_CALL("aclrtFree", "ptr=%p", devPtr);
-    return release("aclrtFree", devPtr, MemoryKind::device);
+    return release(devPtr, MemoryKind::device);
 }
 
 SIMNPU_EXPORT aclError aclrtMallocHost(void** hostPtr, size_t size) {
     SIMNPU_CALL("aclrtMallocHost", "size=%zu", size);
-    return allocate_pinned("aclrtMallocHost", hostPtr, size);
+    return allocate_pinned(hostPtr, size);
 }
 
 SIMNPU_EXPORT aclError aclrtFreeHost(void* hostPtr) {
     SIMNPU_CALL("aclrtFreeHost", "ptr=%p", hostPtr);
-    return release("aclrtFreeHost", hostPtr, MemoryKind::pinned);
+    return release(hostPtr, MemoryKind::pinned);
 }
 
 SIMNPU_EXPORT aclError aclrtHostRegister(void* ptr, uint64_t size, aclrtHostRegisterType type, void** devPtr) {
     SIMNPU_CALL("aclrtHostRegister", "ptr=%p size=%llu type=%d", ptr, static_cast<unsigned long long>(size), static_cast<int>(type));
-    if (!ptr || !devPtr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtHostRegister: a null pointer or 0 bytes");
+    if (!ptr || !devPtr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "a null pointer or 0 bytes");
     if (!address_space().add({reinterpret_cast<uintptr_t>(ptr), size, MemoryKind::registered, -1, 0}))
-        return fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "aclrtHostRegister: part of the range is registered or allocated already");
+        return fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part of the range is registered or allocated already");
     *devPtr = ptr;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint32_t flag) {
     SIMNPU_CALL("aclrtHostRegisterV2", "ptr=%p size=%llu flag=%u", ptr, static_cast<unsigned long long>(size), flag);
-    if (!ptr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtHostRegisterV2: a null pointer or 0 bytes");
+    if (!ptr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "a null pointer or 0 bytes");
     if (!address_space().add({reinterpret_cast<uintptr_t>(ptr), size, MemoryKind::registered, -1, 0}))
-        return fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "aclrtHostRegisterV2: part of the range is registered or allocated already");
+        return fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part of the range is registered or allocated already");
     return ACL_SUCCESS;
 }
 
@@ -462,14 +457,14 @@ SIMNPU_EXPORT aclError aclrtHostUnregister(void* ptr) {
     Allocation found;
     if (!ptr || !address_space().at(reinterpret_cast<uintptr_t>(ptr), found) || found.kind != MemoryKind::registered ||
         found.base != reinterpret_cast<uintptr_t>(ptr))
-        return fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, "aclrtHostUnregister: %p is not the start of registered memory", ptr);
+        return fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, "%p is not the start of registered memory", ptr);
     address_space().take(found.base, found);
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtPointerGetAttributes(const void* ptr, aclrtPtrAttributes* attributes) {
     SIMNPU_CALL("aclrtPointerGetAttributes", "ptr=%p", ptr);
-    if (!attributes) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtPointerGetAttributes: the result pointer is null");
+    if (!attributes) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     *attributes = {};
     attributes->location.type = ACL_MEM_LOCATION_TYPE_UNREGISTERED;
     Allocation found;
@@ -483,10 +478,10 @@ SIMNPU_EXPORT aclError aclrtPointerGetAttributes(const void* ptr, aclrtPtrAttrib
 
 SIMNPU_EXPORT aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind) {
     SIMNPU_CALL("aclrtMemcpy", "dst=%p room=%zu src=%p bytes=%zu kind=%d", dst, destMax, src, count, static_cast<int>(kind));
-    if (!current_context("aclrtMemcpy")) return thread_errors().last;
-    if (auto result = refuse_unsafe_during_capture("aclrtMemcpy")) return result;
+    if (!current_context()) return thread_errors().last;
+    if (auto result = refuse_unsafe_during_capture()) return result;
     InFlight here;
-    if (auto result = check_copy("aclrtMemcpy", dst, destMax, src, count, kind)) return result;
+    if (auto result = check_copy(dst, destMax, src, count, kind)) return result;
     if (count > 0) std::memmove(dst, src, count);
     return ACL_SUCCESS;
 }
@@ -495,33 +490,33 @@ SIMNPU_EXPORT aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* s
                                         aclrtStream stream) {
     SIMNPU_CALL("aclrtMemcpyAsync", "dst=%p room=%zu src=%p bytes=%zu kind=%d stream=%p", dst, destMax, src, count,
                 static_cast<int>(kind), stream);
-    return copy_async("aclrtMemcpyAsync", dst, destMax, src, count, kind, stream);
+    return copy_async(dst, destMax, src, count, kind, stream);
 }
 
 SIMNPU_EXPORT aclError aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax, const void* src, size_t count,
                                                      aclrtMemcpyKind kind, aclrtStream stream) {
     SIMNPU_CALL("aclrtMemcpyAsyncWithCondition", "dst=%p room=%zu src=%p bytes=%zu kind=%d stream=%p", dst, destMax, src, count,
                 static_cast<int>(kind), stream);
-    return copy_async("aclrtMemcpyAsyncWithCondition", dst, destMax, src, count, kind, stream);
+    return copy_async(dst, destMax, src, count, kind, stream);
 }
 
 SIMNPU_EXPORT aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
     SIMNPU_CALL("aclrtMemset", "ptr=%p room=%zu value=%d bytes=%zu", devPtr, maxCount, value, count);
-    if (!current_context("aclrtMemset")) return thread_errors().last;
-    if (auto result = refuse_unsafe_during_capture("aclrtMemset")) return result;
+    if (!current_context()) return thread_errors().last;
+    if (auto result = refuse_unsafe_during_capture()) return result;
     InFlight here;
-    if (auto result = check_fill("aclrtMemset", devPtr, maxCount, count)) return result;
+    if (auto result = check_fill(devPtr, maxCount, count)) return result;
     if (count > 0) std::memset(devPtr, value, count);
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count, aclrtStream handle) {
     SIMNPU_CALL("aclrtMemsetAsync", "ptr=%p room=%zu value=%d bytes=%zu stream=%p", devPtr, maxCount, value, count, handle);
-    auto stream = find_stream("aclrtMemsetAsync", handle);
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
-    if (auto result = check_fill("aclrtMemsetAsync", devPtr, maxCount, count)) return result;
-    return enqueue_or_record(stream, "aclrtMemsetAsync", TaskKind::work, [=]() -> aclError {
-        if (auto result = check_fill("aclrtMemsetAsync", devPtr, maxCount, count)) return result;
+    if (auto result = check_fill(devPtr, maxCount, count)) return result;
+    return enqueue_or_record(stream, current_name(), TaskKind::work, [=]() -> aclError {
+        if (auto result = check_fill(devPtr, maxCount, count)) return result;
         if (count > 0) std::memset(devPtr, value, count);
         return ACL_SUCCESS;
     });
@@ -533,10 +528,10 @@ constexpr int kLastMemoryKind = 17; // ACL_MEM_P2P_HUGE1G
 
 SIMNPU_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free_bytes, size_t* total) {
     SIMNPU_CALL("aclrtGetMemInfo", "attr=%d", static_cast<int>(attr));
-    if (!free_bytes || !total) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetMemInfo: a result pointer is null");
+    if (!free_bytes || !total) return fail(ACL_ERROR_RT_PARAM_INVALID, "a result pointer is null");
     if (static_cast<int>(attr) < 0 || static_cast<int>(attr) > kLastMemoryKind)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetMemInfo: unknown kind of memory %d", static_cast<int>(attr));
-    auto context = current_context("aclrtGetMemInfo");
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown kind of memory %d", static_cast<int>(attr));
+    auto context = current_context();
     if (!context) return thread_errors().last;
     capacity(context->device, *free_bytes, *total);
     return ACL_SUCCESS;
@@ -544,8 +539,8 @@ SIMNPU_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free_bytes, si
 
 SIMNPU_EXPORT aclError aclrtGetMemUsageInfo(simnpuMemUsageDevice device, aclrtMemUsageInfo* usage, size_t room, size_t* filled) {
     SIMNPU_CALL("aclrtGetMemUsageInfo", "device=%lld room=%zu", static_cast<long long>(device), room);
-    if (!usage || !filled || room == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetMemUsageInfo: a null pointer or no room");
-    if (!valid_device("aclrtGetMemUsageInfo", device)) return thread_errors().last;
+    if (!usage || !filled || room == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "a null pointer or no room");
+    if (!valid_device(device)) return thread_errors().last;
     // One component: the program itself.
     usage[0] = {};
     std::strcpy(usage[0].name, "APP");
@@ -557,10 +552,10 @@ SIMNPU_EXPORT aclError aclrtGetMemUsageInfo(simnpuMemUsageDevice device, aclrtMe
 
 namespace {
 
-aclError copy_batch(const char* call, void** dsts, size_t* rooms, void** srcs, size_t* sizes, size_t count, size_t* failed,
+aclError copy_batch(void** dsts, size_t* rooms, void** srcs, size_t* sizes, size_t count, size_t* failed,
                     const std::function<aclError(void*, size_t, const void*, size_t)>& copy) {
     if (failed) *failed = SIZE_MAX;
-    if (!dsts || !rooms || !srcs || !sizes || count == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: a null array or no copies", call);
+    if (!dsts || !rooms || !srcs || !sizes || count == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "a null array or no copies");
     for (size_t i = 0; i < count; ++i) {
         if (auto result = copy(dsts[i], rooms[i], srcs[i], sizes[i])) {
             if (failed) *failed = i;
@@ -575,12 +570,12 @@ aclError copy_batch(const char* call, void** dsts, size_t* rooms, void** srcs, s
 SIMNPU_EXPORT aclError aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches,
                                         aclrtMemcpyBatchAttr*, size_t*, size_t, size_t* failIndex) {
     SIMNPU_CALL("aclrtMemcpyBatch", "copies=%zu", numBatches);
-    if (!current_context("aclrtMemcpyBatch")) return thread_errors().last;
-    if (auto result = refuse_unsafe_during_capture("aclrtMemcpyBatch")) return result;
+    if (!current_context()) return thread_errors().last;
+    if (auto result = refuse_unsafe_during_capture()) return result;
     InFlight here;
-    return copy_batch("aclrtMemcpyBatch", dsts, destMaxs, srcs, sizes, numBatches, failIndex,
+    return copy_batch(dsts, destMaxs, srcs, sizes, numBatches, failIndex,
                       [](void* dst, size_t room, const void* src, size_t bytes) -> aclError {
-                          if (auto result = check_copy("aclrtMemcpyBatch", dst, room, src, bytes, kDefault)) return result;
+                          if (auto result = check_copy(dst, room, src, bytes, kDefault)) return result;
                           if (bytes > 0) std::memmove(dst, src, bytes);
                           return ACL_SUCCESS;
                       });
@@ -589,8 +584,8 @@ SIMNPU_EXPORT aclError aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** sr
 SIMNPU_EXPORT aclError aclrtMemcpyBatchAsync(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches,
                                              aclrtMemcpyBatchAttr*, size_t*, size_t, size_t* failIndex, aclrtStream stream) {
     SIMNPU_CALL("aclrtMemcpyBatchAsync", "copies=%zu stream=%p", numBatches, stream);
-    return copy_batch("aclrtMemcpyBatchAsync", dsts, destMaxs, srcs, sizes, numBatches, failIndex,
+    return copy_batch(dsts, destMaxs, srcs, sizes, numBatches, failIndex,
                       [stream](void* dst, size_t room, const void* src, size_t bytes) {
-                          return copy_async("aclrtMemcpyBatchAsync", dst, room, src, bytes, kDefault, stream);
+                          return copy_async(dst, room, src, bytes, kDefault, stream);
                       });
 }

@@ -65,8 +65,8 @@ private:
 
 AddressSpace& address_space();
 
-// Takes `bytes` of the device's capacity; records an out-of-memory error for `call` if there is not enough.
-aclError take_capacity(const char* call, int32_t device, size_t bytes);
+// Takes `bytes` of the device's capacity; records an out-of-memory error if there is not enough.
+aclError take_capacity(int32_t device, size_t bytes);
 void return_capacity(int32_t device, size_t bytes);
 void capacity(int32_t device, size_t& free_bytes, size_t& total_bytes);
 
@@ -98,7 +98,7 @@ void drop_physical_memory_of(int32_t device); // virtual_memory.cpp
 void withdraw_memory(const Allocation& allocation);
 void forget_imports_of(int32_t device);
 
-// Records an error for `call` unless the range lies in live memory of a device; `what` names it in the message.
-aclError check_device_range(const char* call, const char* what, const void* p, size_t bytes);
+// Records an error unless the range lies in live memory of a device; `what` names it in the message.
+aclError check_device_range(const char* what, const void* p, size_t bytes);
 
 } // namespace simnpu

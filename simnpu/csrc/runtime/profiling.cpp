@@ -101,13 +101,13 @@ Session& session() {
 
 SIMNPU_EXPORT aclError aclprofInit(const char* path, size_t length) {
     SIMNPU_CALL("aclprofInit", "path=%.*s", static_cast<int>(path ? length : 0), path ? path : "");
-    if (!path || length == 0) return fail(ACL_ERROR_INVALID_PARAM, "aclprofInit: no path is given for the result");
+    if (!path || length == 0) return fail(ACL_ERROR_INVALID_PARAM, "no path is given for the result");
     const std::string place(path, length);
     if (::access(place.c_str(), W_OK) != 0)
-        return fail(ACL_ERROR_INVALID_FILE, "aclprofInit: the result cannot be written to %s", place.c_str());
+        return fail(ACL_ERROR_INVALID_FILE, "the result cannot be written to %s", place.c_str());
     auto& all = session();
     std::lock_guard lock(all.mutex);
-    if (all.begun) return fail(ACL_ERROR_REPEAT_INITIALIZE, "aclprofInit: a session is under way, end it with aclprofFinalize");
+    if (all.begun) return fail(ACL_ERROR_REPEAT_INITIALIZE, "a session is under way, end it with aclprofFinalize");
     all.begun = true;
     return ACL_SUCCESS;
 }
@@ -116,7 +116,7 @@ SIMNPU_EXPORT aclError aclprofFinalize() {
     SIMNPU_CALL("aclprofFinalize");
     auto& all = session();
     std::lock_guard lock(all.mutex);
-    if (!all.begun) return fail(ACL_ERROR_REPEAT_FINALIZE, "aclprofFinalize: no session is under way (aclprofInit)");
+    if (!all.begun) return fail(ACL_ERROR_REPEAT_FINALIZE, "no session is under way (aclprofInit)");
     all.begun = false;
     all.running = nullptr;
     return ACL_SUCCESS;
@@ -126,11 +126,11 @@ SIMNPU_EXPORT aclprofConfig* aclprofCreateConfig(uint32_t* devices, uint32_t cou
                                                  uint64_t what) {
     SIMNPU_CALL_OR(nullptr, "aclprofCreateConfig", "devices=%u what=%llx", count, static_cast<unsigned long long>(what));
     if (!devices && count > 0) {
-        fail(ACL_ERROR_INVALID_PARAM, "aclprofCreateConfig: the list of devices is null");
+        fail(ACL_ERROR_INVALID_PARAM, "the list of devices is null");
         return nullptr;
     }
     for (uint32_t i = 0; i < count; ++i)
-        if (!valid_device("aclprofCreateConfig", devices[i])) return nullptr;
+        if (!valid_device(devices[i])) return nullptr;
     auto* config = new aclprofConfig{std::vector<uint32_t>(devices, devices + count), what};
     auto& all = session();
     std::lock_guard lock(all.mutex);
@@ -142,7 +142,7 @@ SIMNPU_EXPORT aclError aclprofDestroyConfig(const aclprofConfig* config) {
     SIMNPU_CALL("aclprofDestroyConfig", "config=%p", static_cast<const void*>(config));
     auto& all = session();
     std::lock_guard lock(all.mutex);
-    if (!all.knows(config)) return fail(ACL_ERROR_INVALID_PARAM, "aclprofDestroyConfig: %p is no live configuration", static_cast<const void*>(config));
+    if (!all.knows(config)) return fail(ACL_ERROR_INVALID_PARAM, "%p is no live configuration", static_cast<const void*>(config));
     if (all.running == config) all.running = nullptr;
     std::erase(all.configs, config);
     delete config;
@@ -151,16 +151,16 @@ SIMNPU_EXPORT aclError aclprofDestroyConfig(const aclprofConfig* config) {
 
 SIMNPU_EXPORT aclError aclprofSetConfig(aclprofConfigType type, const char* value, size_t length) {
     SIMNPU_CALL("aclprofSetConfig", "type=%d value=%.*s", static_cast<int>(type), static_cast<int>(value ? length : 0), value ? value : "");
-    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "aclprofSetConfig: the value is null");
+    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "the value is null");
     return ACL_SUCCESS;
 }
 
 namespace {
 
-aclError ready(const char* call, const aclprofConfig* config) {
+aclError ready(const aclprofConfig* config) {
     auto& all = session();
-    if (!all.begun) return fail(ACL_ERROR_PROF_NOT_RUN, "%s: no session is under way (aclprofInit)", call);
-    if (!all.knows(config)) return fail(ACL_ERROR_INVALID_PARAM, "%s: %p is no live configuration", call, static_cast<const void*>(config));
+    if (!all.begun) return fail(ACL_ERROR_PROF_NOT_RUN, "no session is under way (aclprofInit)");
+    if (!all.knows(config)) return fail(ACL_ERROR_INVALID_PARAM, "%p is no live configuration", static_cast<const void*>(config));
     return ACL_SUCCESS;
 }
 
@@ -169,15 +169,15 @@ aclError ready(const char* call, const aclprofConfig* config) {
 SIMNPU_EXPORT aclError aclprofWarmup(const aclprofConfig* config) {
     SIMNPU_CALL("aclprofWarmup", "config=%p", static_cast<const void*>(config));
     std::lock_guard lock(session().mutex);
-    return ready("aclprofWarmup", config);
+    return ready(config);
 }
 
 SIMNPU_EXPORT aclError aclprofStart(const aclprofConfig* config) {
     SIMNPU_CALL("aclprofStart", "config=%p", static_cast<const void*>(config));
     auto& all = session();
     std::lock_guard lock(all.mutex);
-    if (auto result = ready("aclprofStart", config)) return result;
-    if (all.running) return fail(ACL_ERROR_PROF_ALREADY_RUN, "aclprofStart: the profiler runs already");
+    if (auto result = ready(config)) return result;
+    if (all.running) return fail(ACL_ERROR_PROF_ALREADY_RUN, "the profiler runs already");
     all.running = config;
     return ACL_SUCCESS;
 }
@@ -186,8 +186,8 @@ SIMNPU_EXPORT aclError aclprofStop(const aclprofConfig* config) {
     SIMNPU_CALL("aclprofStop", "config=%p", static_cast<const void*>(config));
     auto& all = session();
     std::lock_guard lock(all.mutex);
-    if (auto result = ready("aclprofStop", config)) return result;
-    if (all.running != config) return fail(ACL_ERROR_PROF_NOT_RUN, "aclprofStop: the profiler was not started with this configuration");
+    if (auto result = ready(config)) return result;
+    if (all.running != config) return fail(ACL_ERROR_PROF_NOT_RUN, "the profiler was not started with this configuration");
     all.running = nullptr;
     return ACL_SUCCESS;
 }
@@ -204,12 +204,12 @@ SIMNPU_EXPORT void aclprofDestroyStepInfo(aclprofStepInfo* info) {
 
 SIMNPU_EXPORT aclError aclprofGetStepTimestamp(aclprofStepInfo* info, aclprofStepTag, aclrtStream) {
     SIMNPU_CALL("aclprofGetStepTimestamp");
-    if (!info) return fail(ACL_ERROR_INVALID_PARAM, "aclprofGetStepTimestamp: the step is null");
+    if (!info) return fail(ACL_ERROR_INVALID_PARAM, "the step is null");
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclprofMarkEx(const char* text, size_t length, aclrtStream) {
     SIMNPU_CALL("aclprofMarkEx");
-    if (!text || length == 0) return fail(ACL_ERROR_INVALID_PARAM, "aclprofMarkEx: the text is empty");
+    if (!text || length == 0) return fail(ACL_ERROR_INVALID_PARAM, "the text is empty");
     return ACL_SUCCESS;
 }

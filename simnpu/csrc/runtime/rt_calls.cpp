@@ -13,14 +13,14 @@ using namespace simnpu;
 SIMNPU_EXPORT rtError_t rtGetSocVersion(char* version, const uint32_t room) {
     SIMNPU_CALL("rtGetSocVersion", "room=%u", room);
     if (!version || room <= std::strlen(kSocName))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "rtGetSocVersion: the buffer is null or shorter than the name");
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "the buffer is null or shorter than the name");
     std::strcpy(version, kSocName);
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT rtError_t rtGetAiCoreCount(uint32_t* count) {
     SIMNPU_CALL("rtGetAiCoreCount");
-    if (!count) return fail(ACL_ERROR_RT_PARAM_INVALID, "rtGetAiCoreCount: the result pointer is null");
+    if (!count) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     *count = kCubeCores;
     return ACL_SUCCESS;
 }
@@ -32,9 +32,9 @@ SIMNPU_EXPORT rtError_t rtSetDevice(int32_t device) {
 
 SIMNPU_EXPORT rtError_t rtDeviceSetLimit(int32_t device, rtLimitType_t type, uint32_t value) {
     SIMNPU_CALL("rtDeviceSetLimit", "device=%d type=%d value=%u", device, static_cast<int>(type), value);
-    if (!valid_device("rtDeviceSetLimit", device)) return thread_errors().last;
+    if (!valid_device(device)) return thread_errors().last;
     if (type < RT_LIMIT_TYPE_LOW_POWER_TIMEOUT || type > RT_LIMIT_TYPE_STACK_SIZE)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "rtDeviceSetLimit: unknown kind of limit %d", static_cast<int>(type));
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown kind of limit %d", static_cast<int>(type));
     return ACL_SUCCESS; // stacks are the host's, and nothing here sleeps to save power
 }
 

@@ -35,9 +35,9 @@ Exchange& exchange() {
     return instance;
 }
 
-aclError read_key(const char* call, const char* key, uint64_t& id) {
-    if (!key) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the key is null", call);
-    if (!text_to_id(key, id)) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the key is none of aclrtIpcMemGetExportKey", call);
+aclError read_key(const char* key, uint64_t& id) {
+    if (!key) return fail(ACL_ERROR_RT_PARAM_INVALID, "the key is null");
+    if (!text_to_id(key, id)) return fail(ACL_ERROR_RT_PARAM_INVALID, "the key is none of aclrtIpcMemGetExportKey");
     return ACL_SUCCESS;
 }
 
@@ -70,18 +70,16 @@ using namespace simnpu;
 SIMNPU_EXPORT aclError aclrtIpcMemGetExportKey(void* devPtr, size_t size, char* key, size_t len, uint64_t flags) {
     SIMNPU_CALL("aclrtIpcMemGetExportKey", "ptr=%p size=%zu room=%zu flags=%llu", devPtr, size, len,
                 static_cast<unsigned long long>(flags));
-    if (!key || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcMemGetExportKey: the key is null, or 0 bytes");
+    if (!key || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "the key is null, or 0 bytes");
     if (len < kIdTextBytes)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcMemGetExportKey: the key has room for %zu bytes, %zu are needed", len,
-                    kIdTextBytes);
-    if (flags > 1)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcMemGetExportKey: unknown flags 0x%llx", static_cast<unsigned long long>(flags));
-    if (auto result = check_device_range("aclrtIpcMemGetExportKey", "memory", devPtr, size)) return result;
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "the key has room for %zu bytes, %zu are needed", len, kIdTextBytes);
+    if (flags > 1) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown flags 0x%llx", static_cast<unsigned long long>(flags));
+    if (auto result = check_device_range("memory", devPtr, size)) return result;
     const auto address = reinterpret_cast<uintptr_t>(devPtr);
     Allocation whole;
     if (!address_space().at(address, whole) || whole.kind != MemoryKind::device)
         return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
-                    "aclrtIpcMemGetExportKey: only memory of aclrtMalloc has a key; physical memory is shared by "
+                    "only memory of aclrtMalloc has a key; physical memory is shared by "
                     "aclrtMemExportToShareableHandle");
     const bool anyone = flags == 1;
     auto& all = exchange();
@@ -94,7 +92,7 @@ SIMNPU_EXPORT aclError aclrtIpcMemGetExportKey(void* devPtr, size_t size, char* 
         }
     uint64_t id = 0;
     FoundOffer made;
-    if (auto result = make_offer("aclrtIpcMemGetExportKey", OfferKind::memory, device_file(whole.device),
+    if (auto result = make_offer(OfferKind::memory, device_file(whole.device),
                                  whole.offset + (address - whole.base), size, anyone, id, made))
         return result;
     all.exported.emplace(id, Exported{address, size, anyone});
@@ -105,23 +103,22 @@ SIMNPU_EXPORT aclError aclrtIpcMemGetExportKey(void* devPtr, size_t size, char* 
 SIMNPU_EXPORT aclError aclrtIpcMemSetImportPid(const char* key, int32_t* pid, size_t num) {
     SIMNPU_CALL("aclrtIpcMemSetImportPid", "pids=%zu", num);
     uint64_t id = 0;
-    if (auto result = read_key("aclrtIpcMemSetImportPid", key, id)) return result;
-    return allow_processes("aclrtIpcMemSetImportPid", id, OfferKind::memory, pid, num);
+    if (auto result = read_key(key, id)) return result;
+    return allow_processes(id, OfferKind::memory, pid, num);
 }
 
 SIMNPU_EXPORT aclError aclrtIpcMemImportByKey(void** devPtr, const char* key, uint64_t flags) {
     SIMNPU_CALL("aclrtIpcMemImportByKey", "flags=%llu", static_cast<unsigned long long>(flags));
-    if (!devPtr) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcMemImportByKey: the result pointer is null");
+    if (!devPtr) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     *devPtr = nullptr;
     uint64_t id = 0;
-    if (auto result = read_key("aclrtIpcMemImportByKey", key, id)) return result;
-    if (flags > 1)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcMemImportByKey: unknown flags 0x%llx", static_cast<unsigned long long>(flags));
-    auto context = current_context("aclrtIpcMemImportByKey");
+    if (auto result = read_key(key, id)) return result;
+    if (flags > 1) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown flags 0x%llx", static_cast<unsigned long long>(flags));
+    auto context = current_context();
     if (!context) return thread_errors().last;
     FoundOffer found;
-    if (auto result = find_offer("aclrtIpcMemImportByKey", id, OfferKind::memory, found)) return result;
-    const int fd = open_offered_file("aclrtIpcMemImportByKey", found);
+    if (auto result = find_offer(id, OfferKind::memory, found)) return result;
+    const int fd = open_offered_file(found);
     if (fd < 0) return thread_errors().last;
     // Files are mapped by whole pages; what lies beside the offered bytes is no live memory to any call here.
     const uint64_t beside = found.offer->offset % page_rounded(1);
@@ -130,8 +127,7 @@ SIMNPU_EXPORT aclError aclrtIpcMemImportByKey(void** devPtr, const char* key, ui
     const int problem = errno;
     ::close(fd);
     if (!pages)
-        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "aclrtIpcMemImportByKey: the host cannot map %zu bytes: %s", size,
-                    std::strerror(problem));
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host cannot map %zu bytes: %s", size, std::strerror(problem));
     const auto address = reinterpret_cast<uintptr_t>(pages) + beside;
     address_space().add({address, size, MemoryKind::imported, context->device, 0});
     auto& all = exchange();
@@ -146,7 +142,7 @@ SIMNPU_EXPORT aclError aclrtIpcMemImportByKey(void** devPtr, const char* key, ui
 SIMNPU_EXPORT aclError aclrtIpcMemClose(const char* key) {
     SIMNPU_CALL("aclrtIpcMemClose");
     uint64_t id = 0;
-    if (auto result = read_key("aclrtIpcMemClose", key, id)) return result;
+    if (auto result = read_key(key, id)) return result;
     auto& all = exchange();
     std::lock_guard lock(all.mutex);
     if (const auto [first, last] = all.imported.equal_range(id); first != last) {
@@ -162,5 +158,5 @@ SIMNPU_EXPORT aclError aclrtIpcMemClose(const char* key) {
         withdraw_offer(id);
         return ACL_SUCCESS;
     }
-    return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcMemClose: this process has neither exported nor imported the key, or closed it before");
+    return fail(ACL_ERROR_RT_PARAM_INVALID, "this process has neither exported nor imported the key, or closed it before");
 }

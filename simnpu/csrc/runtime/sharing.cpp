@@ -104,19 +104,19 @@ std::shared_ptr<OfferBook> map_book(int fd, bool keep_fd) {
 }
 
 // With the books locked. This process's own, made with its first offer.
-std::shared_ptr<OfferBook> own_book(const char* call) {
+std::shared_ptr<OfferBook> own_book() {
     auto& all = books();
     if (all.own && all.own_pid == ::getpid()) return all.own;
     const int fd = ::memfd_create("simnpu-offers", MFD_CLOEXEC);
     if (fd < 0 || static_cast<uint64_t>(fd) > mask(kFdBits) || ::ftruncate(fd, sizeof(OfferPages)) != 0) {
-        fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: cannot share anything with other processes: %s", call,
+        fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "cannot share anything with other processes: %s",
              fd > 0 && static_cast<uint64_t>(fd) > mask(kFdBits) ? "too many files are open" : std::strerror(errno));
         if (fd >= 0) ::close(fd);
         return nullptr;
     }
     auto book = map_book(fd, true);
     if (!book) {
-        fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: cannot share anything with other processes: %s", call, std::strerror(errno));
+        fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "cannot share anything with other processes: %s", std::strerror(errno));
         ::close(fd);
         return nullptr;
     }
@@ -126,31 +126,31 @@ std::shared_ptr<OfferBook> own_book(const char* call) {
     return book;
 }
 
-aclError not_there(const char* call, const Id& id) {
+aclError not_there(const Id& id) {
     return fail(ACL_ERROR_RT_PARAM_INVALID,
-                "%s: what process %d offered is not there: it was freed or withdrawn, the process has ended, or the key is wrong", call,
+                "what process %d offered is not there: it was freed or withdrawn, the process has ended, or the key is wrong",
                 static_cast<int>(id.pid));
 }
 
-aclError open_book(const char* call, const Id& id, std::shared_ptr<OfferBook>& out) {
+aclError open_book(const Id& id, std::shared_ptr<OfferBook>& out) {
     auto& all = books();
     std::lock_guard lock(all.mutex);
     if (id.pid == ::getpid()) {
-        if (!all.own || all.own_pid != id.pid || all.own->fd() != id.fd) return not_there(call, id);
+        if (!all.own || all.own_pid != id.pid || all.own->fd() != id.fd) return not_there(id);
         out = all.own;
         return ACL_SUCCESS;
     }
     const int fd = ::open(path_of(id.pid, id.fd).c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) {
         if (errno == EACCES || errno == EPERM)
-            return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: this process must not look into process %d, which offers the memory: %s",
-                        call, static_cast<int>(id.pid), std::strerror(errno));
-        return not_there(call, id);
+            return fail(ACL_ERROR_RT_PARAM_INVALID, "this process must not look into process %d, which offers the memory: %s",
+                        static_cast<int>(id.pid), std::strerror(errno));
+        return not_there(id);
     }
     struct stat facts {};
     if (::fstat(fd, &facts) != 0 || static_cast<size_t>(facts.st_size) != sizeof(OfferPages)) {
         ::close(fd);
-        return not_there(call, id);
+        return not_there(id);
     }
     auto& known = all.others[{facts.st_dev, facts.st_ino}];
     out = known.lock();
@@ -160,7 +160,7 @@ aclError open_book(const char* call, const Id& id, std::shared_ptr<OfferBook>& o
         known = out;
     }
     ::close(fd);
-    return out ? ACL_SUCCESS : not_there(call, id);
+    return out ? ACL_SUCCESS : not_there(id);
 }
 
 // Ended, or ended and only waiting to be collected by its parent.
@@ -175,18 +175,17 @@ bool has_ended(pid_t pid) {
 
 } // namespace
 
-aclError make_offer(const char* call, OfferKind kind, int fd, uint64_t offset, uint64_t size, bool anyone, uint64_t& id,
-                    FoundOffer& out) {
+aclError make_offer(OfferKind kind, int fd, uint64_t offset, uint64_t size, bool anyone, uint64_t& id, FoundOffer& out) {
     auto& all = books();
     std::lock_guard lock(all.mutex);
-    auto book = own_book(call);
+    auto book = own_book();
     if (!book) return ACL_ERROR_RT_MEMORY_ALLOCATION;
     for (uint32_t place = 0; place < OfferPages::kPlaces; ++place) {
         Offer& offer = book->pages().offers[place];
         if (offer.open.load() != 0) continue;
         uint32_t check = 0;
         if (::getrandom(&check, sizeof check, 0) != sizeof check)
-            return fail(ACL_ERROR_RT_INTERNAL_ERROR, "%s: the host gives no random number: %s", call, std::strerror(errno));
+            return fail(ACL_ERROR_RT_INTERNAL_ERROR, "the host gives no random number: %s", std::strerror(errno));
         offer.kind = kind;
         offer.check = check & static_cast<uint32_t>(mask(kCheckBits));
         offer.fd = fd;
@@ -208,39 +207,39 @@ aclError make_offer(const char* call, OfferKind kind, int fd, uint64_t offset, u
         out = {book, &offer, ::getpid()};
         return ACL_SUCCESS;
     }
-    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: this process shares %u things already, no more are simulated", call,
+    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "this process shares %u things already, no more are simulated",
                 OfferPages::kPlaces);
 }
 
-aclError find_offer(const char* call, uint64_t packed, OfferKind kind, FoundOffer& out) {
+aclError find_offer(uint64_t packed, OfferKind kind, FoundOffer& out) {
     const Id id = Id::from(packed);
     std::shared_ptr<OfferBook> book;
-    if (auto result = open_book(call, id, book)) return result;
+    if (auto result = open_book(id, book)) return result;
     Offer& offer = book->pages().offers[id.place];
-    if (offer.open.load() == 0 || offer.check != id.check || offer.kind != kind) return not_there(call, id);
+    if (offer.open.load() == 0 || offer.check != id.check || offer.kind != kind) return not_there(id);
     if (offer.anyone == 0 && id.pid != ::getpid()) {
         const uint32_t count = std::min(offer.allowed_count.load(), Offer::kMostAllowed);
         const auto self = static_cast<int32_t>(::getpid());
         if (std::none_of(offer.allowed, offer.allowed + count, [self](const auto& pid) { return pid.load() == self; }))
-            return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: process %d has not allowed this process (%d) to use its memory", call,
+            return fail(ACL_ERROR_RT_PARAM_INVALID, "process %d has not allowed this process (%d) to use its memory",
                         static_cast<int>(id.pid), self);
     }
     out = {std::move(book), &offer, id.pid};
     return ACL_SUCCESS;
 }
 
-aclError allow_processes(const char* call, uint64_t packed, OfferKind kind, const int32_t* pids, size_t count) {
-    if (!pids || count == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: no process is given", call);
+aclError allow_processes(uint64_t packed, OfferKind kind, const int32_t* pids, size_t count) {
+    if (!pids || count == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "no process is given");
     const Id id = Id::from(packed);
     if (id.pid != ::getpid())
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: only process %d, which offers the memory, can allow others to use it", call,
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "only process %d, which offers the memory, can allow others to use it",
                     static_cast<int>(id.pid));
     FoundOffer found;
-    if (auto result = find_offer(call, packed, kind, found)) return result;
+    if (auto result = find_offer(packed, kind, found)) return result;
     std::lock_guard lock(books().mutex);
     const uint32_t already = found.offer->allowed_count.load();
     if (count > Offer::kMostAllowed - already)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %zu processes more, but only %u in all can be allowed", call, count,
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%zu processes more, but only %u in all can be allowed", count,
                     Offer::kMostAllowed);
     for (size_t i = 0; i < count; ++i) found.offer->allowed[already + i].store(pids[i]);
     found.offer->allowed_count.store(already + static_cast<uint32_t>(count));
@@ -256,10 +255,10 @@ void withdraw_offer(uint64_t packed) {
     if (offer.check == id.check) offer.open.store(0);
 }
 
-int open_offered_file(const char* call, const FoundOffer& found) {
+int open_offered_file(const FoundOffer& found) {
     const int fd = ::open(path_of(found.pid, found.offer->fd).c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0)
-        fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the memory of process %d cannot be opened: %s", call, static_cast<int>(found.pid),
+        fail(ACL_ERROR_RT_PARAM_INVALID, "the memory of process %d cannot be opened: %s", static_cast<int>(found.pid),
              std::strerror(errno));
     return fd;
 }
@@ -275,7 +274,7 @@ bool text_to_id(const char* text, uint64_t& id) {
     return *end == '\0';
 }
 
-aclError SharedEvent::begin(const char* call, uint64_t stream, uint64_t& number) {
+aclError SharedEvent::begin(uint64_t stream, uint64_t& number) {
     const auto self = static_cast<uint64_t>(::getpid());
     number = recorded.load();
     do {
@@ -286,9 +285,8 @@ aclError SharedEvent::begin(const char* call, uint64_t stream, uint64_t& number)
         const bool in_order = (begun & mask(kPidBits)) == self && stream != 0 && place.stream.load() == stream;
         if (earlier > place.done.load() && !in_order && !has_ended(static_cast<pid_t>(begun & mask(kPidBits))))
             return fail(ACL_ERROR_RT_INTERNAL_ERROR,
-                        "%s: the event is shared with other processes and %llu recordings of several streams are under way; no more "
-                        "are simulated",
-                        call, static_cast<unsigned long long>(kMarks));
+                        "the event is shared with other processes and %llu recordings of several streams are under way; no more "
+                        "are simulated", static_cast<unsigned long long>(kMarks));
     } while (!recorded.compare_exchange_weak(number, number + 1));
     ++number;
     Mark& place = marks[number % kMarks];
@@ -310,13 +308,13 @@ bool SharedEvent::passed(uint64_t number) const {
     return marks[number % kMarks].done.load() >= number;
 }
 
-aclError SharedEvent::problem(const char* call, uint64_t number) const {
+aclError SharedEvent::problem(uint64_t number) const {
     const Mark& mark = marks[number % kMarks];
     const auto pid = static_cast<int>(mark.begun.load() & mask(kPidBits));
     if (!passed(number))
-        return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "%s: process %d ended before its stream reached the event it had recorded", call, pid);
+        return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "process %d ended before its stream reached the event it had recorded", pid);
     if (const aclError failure = mark.failure.load(); failure != ACL_SUCCESS)
-        return fail(failure, "%s: the stream of process %d that recorded the event had failed with error %d", call, pid, failure);
+        return fail(failure, "the stream of process %d that recorded the event had failed with error %d", pid, failure);
     return ACL_SUCCESS;
 }
 

@@ -30,12 +30,12 @@ struct SharedEvent {
     std::atomic<uint32_t> doorbell;
     Mark marks[kMarks];
 
-    // The number of a new recording. An error for `call` if its place is taken by one under way that it may overtake.
-    aclError begin(const char* call, uint64_t stream, uint64_t& number);
+    // The number of a new recording. An error if its place is taken by one under way that it may overtake.
+    aclError begin(uint64_t stream, uint64_t& number);
     void pass(uint64_t number, aclError failure);
     bool passed(uint64_t number) const;
     // The failure that the recording carries, or of a recording process that ended before it was passed.
-    aclError problem(const char* call, uint64_t number) const;
+    aclError problem(uint64_t number) const;
     // False once the process that has to pass the recording has ended.
     bool can_pass(uint64_t number) const;
     // Sleeps until the event may have changed, for 20 ms at most: the caller looks again.
@@ -67,21 +67,20 @@ struct FoundOffer {
     pid_t pid = 0;
 };
 
-// Enters an offer of this process. `id` is what others open it by. Records an error for `call` if that fails.
-aclError make_offer(const char* call, OfferKind kind, int fd, uint64_t offset, uint64_t size, bool anyone, uint64_t& id,
-                    FoundOffer& out);
+// Enters an offer of this process. `id` is what others open it by. Records an error if that fails.
+aclError make_offer(OfferKind kind, int fd, uint64_t offset, uint64_t size, bool anyone, uint64_t& id, FoundOffer& out);
 
 // Finds an offer of any process by its id, and checks that this process may use it.
-aclError find_offer(const char* call, uint64_t id, OfferKind kind, FoundOffer& out);
+aclError find_offer(uint64_t id, OfferKind kind, FoundOffer& out);
 
 // Lets these processes use an offer of this process.
-aclError allow_processes(const char* call, uint64_t id, OfferKind kind, const int32_t* pids, size_t count);
+aclError allow_processes(uint64_t id, OfferKind kind, const int32_t* pids, size_t count);
 
 // Nobody can open it any more; who has opened it keeps it.
 void withdraw_offer(uint64_t id);
 
 // The memory of an offer, opened for reading and writing; -1 after recording an error.
-int open_offered_file(const char* call, const FoundOffer& found);
+int open_offered_file(const FoundOffer& found);
 
 // An id as text, and back; false for a text that is none.
 constexpr size_t kIdTextBytes = 24; // with the zero at its end

@@ -75,7 +75,8 @@ void work_through(const std::shared_ptr<Stream>& stream) {
         Failure failure;
         if (!skip) {
             LastTask last{stream, task};
-            failure = isolated(task.name, task.run);
+            const Named named(task.name);
+            failure = isolated(task.run);
             last.returned = true;
         }
         task.run = nullptr; // what it holds goes before anybody sees the stream idle
@@ -152,20 +153,20 @@ std::shared_ptr<Stream> make_stream(const std::shared_ptr<Context>& context, uin
     return stream;
 }
 
-std::shared_ptr<Stream> find_stream(const char* call, aclrtStream handle) {
+std::shared_ptr<Stream> find_stream(aclrtStream handle) {
     if (!handle) {
-        auto context = current_context(call);
+        auto context = current_context();
         return context ? context->default_stream : nullptr;
     }
     auto stream = streams().find(handle);
     if (!stream)
-        fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is no live stream (destroyed, its device reset, or never one)", call, handle);
+        fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no live stream (destroyed, its device reset, or never one)", handle);
     return stream;
 }
 
 aclError submit(Stream& stream, const char* name, TaskKind kind, Task task) {
     std::unique_lock lock(stream.mutex);
-    if (stream.closing) return fail(ACL_ERROR_RT_STREAM_CONTEXT, "%s: the stream was destroyed", name);
+    if (stream.closing) return fail(ACL_ERROR_RT_STREAM_CONTEXT, "the stream was destroyed");
     stream.queue.push_back({name, kind, std::move(task)});
     ++stream.submitted;
     work_in_flight().fetch_add(1);
@@ -177,7 +178,7 @@ aclError submit(Stream& stream, const char* name, TaskKind kind, Task task) {
             --stream.submitted;
             work_in_flight().fetch_sub(1);
             stream.worker_started = false;
-            return fail(ACL_ERROR_RT_STREAM_CONTEXT, "%s: the stream was destroyed", name);
+            return fail(ACL_ERROR_RT_STREAM_CONTEXT, "the stream was destroyed");
         }
         start_worker(self);
     }
@@ -191,10 +192,10 @@ aclError enqueue_or_record(const std::shared_ptr<Stream>& stream, const char* na
     return submit(*stream, name, kind, std::move(task));
 }
 
-aclError enqueue(aclrtStream handle, const char* name, Task task) {
-    auto stream = find_stream(name, handle);
+aclError enqueue(aclrtStream handle, Task task) {
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
-    return enqueue_or_record(stream, name, TaskKind::work, std::move(task));
+    return enqueue_or_record(stream, current_name(), TaskKind::work, std::move(task));
 }
 
 std::atomic<int64_t>& work_in_flight() {
@@ -215,15 +216,15 @@ Deadline deadline_after(int32_t milliseconds) {
     return std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
 }
 
-aclError wait_for(const char* call, Stream& stream, Deadline deadline, aclError timeout_code) {
+aclError wait_for(Stream& stream, Deadline deadline, aclError timeout_code) {
     if (t_working_on == &stream)
-        return fail(ACL_ERROR_RT_STREAM_CONTEXT, "%s: called from the stream's own task, it would wait for itself", call);
+        return fail(ACL_ERROR_RT_STREAM_CONTEXT, "called from the stream's own task, it would wait for itself");
     std::unique_lock lock(stream.mutex);
     const uint64_t target = stream.submitted;
     auto reached = [&] { return stream.finished >= target; };
     if (deadline) {
         if (!stream.quiet.wait_until(lock, *deadline, reached))
-            return fail(timeout_code, "%s: the stream's work did not finish in time", call);
+            return fail(timeout_code, "the stream's work did not finish in time");
     } else {
         stream.quiet.wait(lock, reached);
     }
@@ -252,73 +253,72 @@ using namespace simnpu;
 
 namespace {
 
-aclError create(const char* call, aclrtStream* out, uint32_t priority, uint32_t flags) {
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the stream pointer is null", call);
-    auto context = current_context(call);
+aclError create(aclrtStream* out, uint32_t priority, uint32_t flags) {
+    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the stream pointer is null");
+    auto context = current_context();
     if (!context) return thread_errors().last;
     *out = make_stream(context, priority, flags, false)->handle;
     return ACL_SUCCESS;
 }
 
-aclError destroy(const char* call, aclrtStream handle, bool force) {
-    auto stream = find_stream(call, handle);
+aclError destroy(aclrtStream handle, bool force) {
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     if (stream->is_default)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the default stream goes with its context and cannot be destroyed", call);
-    if (auto result = refuse_while_capturing(call, *stream)) return result;
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "the default stream goes with its context and cannot be destroyed");
+    if (auto result = refuse_while_capturing(*stream)) return result;
     close_stream(*stream, force);
-    if (!streams().take(handle)) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: the stream was destroyed meanwhile", call);
-    return wait_for(call, *stream, std::nullopt, ACL_SUCCESS);
+    if (!streams().take(handle)) return fail(ACL_ERROR_RT_PARAM_INVALID, "the stream was destroyed meanwhile");
+    return wait_for(*stream, std::nullopt, ACL_SUCCESS);
 }
 
-aclError synchronize(const char* call, aclrtStream handle, int32_t timeout) {
-    if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout %d: give milliseconds, or -1 for none", call, timeout);
-    auto stream = find_stream(call, handle);
+aclError synchronize(aclrtStream handle, int32_t timeout) {
+    if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "timeout %d: give milliseconds, or -1 for none", timeout);
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
-    if (auto result = refuse_while_capturing(call, *stream)) return result;
-    return wait_for(call, *stream, deadline_after(timeout), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+    if (auto result = refuse_while_capturing(*stream)) return result;
+    return wait_for(*stream, deadline_after(timeout), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
 }
 
 } // namespace
 
 SIMNPU_EXPORT aclError aclrtCreateStream(aclrtStream* stream) {
     SIMNPU_CALL("aclrtCreateStream");
-    return create("aclrtCreateStream", stream, 0, 0);
+    return create(stream, 0, 0);
 }
 
 SIMNPU_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uint32_t flag) {
     SIMNPU_CALL("aclrtCreateStreamWithConfig", "priority=%u flag=%u", priority, flag);
-    if (priority > 7)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtCreateStreamWithConfig: priority %u: give 0 (first) to 7 (last)", priority);
-    return create("aclrtCreateStreamWithConfig", stream, priority, flag);
+    if (priority > 7) return fail(ACL_ERROR_RT_PARAM_INVALID, "priority %u: give 0 (first) to 7 (last)", priority);
+    return create(stream, priority, flag);
 }
 
 SIMNPU_EXPORT aclError aclrtDestroyStream(aclrtStream stream) {
     SIMNPU_CALL("aclrtDestroyStream", "stream=%p", stream);
-    return destroy("aclrtDestroyStream", stream, false);
+    return destroy(stream, false);
 }
 
 SIMNPU_EXPORT aclError aclrtDestroyStreamForce(aclrtStream stream) {
     SIMNPU_CALL("aclrtDestroyStreamForce", "stream=%p", stream);
-    return destroy("aclrtDestroyStreamForce", stream, true);
+    return destroy(stream, true);
 }
 
 SIMNPU_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream) {
     SIMNPU_CALL("aclrtSynchronizeStream", "stream=%p", stream);
-    return synchronize("aclrtSynchronizeStream", stream, -1);
+    return synchronize(stream, -1);
 }
 
 SIMNPU_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout) {
     SIMNPU_CALL("aclrtSynchronizeStreamWithTimeout", "stream=%p timeout=%d", stream, timeout);
-    return synchronize("aclrtSynchronizeStreamWithTimeout", stream, timeout);
+    return synchronize(stream, timeout);
 }
 
 SIMNPU_EXPORT aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {
     SIMNPU_CALL("aclrtStreamQuery", "stream=%p", handle);
-    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtStreamQuery: the status pointer is null");
-    auto stream = find_stream("aclrtStreamQuery", handle);
+    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "the status pointer is null");
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
-    if (auto result = refuse_while_capturing("aclrtStreamQuery", *stream)) return result;
+    if (auto result = refuse_while_capturing(*stream)) return result;
     std::lock_guard lock(stream->mutex);
     if (stream->failure) return raise(std::exchange(stream->failure, Failure{}));
     *status = stream->finished == stream->submitted ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
@@ -327,8 +327,8 @@ SIMNPU_EXPORT aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* s
 
 SIMNPU_EXPORT aclError aclrtStreamGetId(aclrtStream handle, int32_t* id) {
     SIMNPU_CALL("aclrtStreamGetId", "stream=%p", handle);
-    if (!id) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtStreamGetId: the id pointer is null");
-    auto stream = find_stream("aclrtStreamGetId", handle);
+    if (!id) return fail(ACL_ERROR_RT_PARAM_INVALID, "the id pointer is null");
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     *id = stream->id;
     return ACL_SUCCESS;
@@ -336,8 +336,8 @@ SIMNPU_EXPORT aclError aclrtStreamGetId(aclrtStream handle, int32_t* id) {
 
 SIMNPU_EXPORT aclError aclrtStreamGetPriority(aclrtStream handle, uint32_t* priority) {
     SIMNPU_CALL("aclrtStreamGetPriority", "stream=%p", handle);
-    if (!priority) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtStreamGetPriority: the priority pointer is null");
-    auto stream = find_stream("aclrtStreamGetPriority", handle);
+    if (!priority) return fail(ACL_ERROR_RT_PARAM_INVALID, "the priority pointer is null");
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     *priority = stream->priority;
     return ACL_SUCCESS;
@@ -345,8 +345,8 @@ SIMNPU_EXPORT aclError aclrtStreamGetPriority(aclrtStream handle, uint32_t* prio
 
 SIMNPU_EXPORT aclError aclrtStreamGetFlags(aclrtStream handle, uint32_t* flags) {
     SIMNPU_CALL("aclrtStreamGetFlags", "stream=%p", handle);
-    if (!flags) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtStreamGetFlags: the flags pointer is null");
-    auto stream = find_stream("aclrtStreamGetFlags", handle);
+    if (!flags) return fail(ACL_ERROR_RT_PARAM_INVALID, "the flags pointer is null");
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     *flags = stream->flags;
     return ACL_SUCCESS;
@@ -355,9 +355,9 @@ SIMNPU_EXPORT aclError aclrtStreamGetFlags(aclrtStream handle, uint32_t* flags) 
 SIMNPU_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mode) {
     SIMNPU_CALL("aclrtSetStreamFailureMode", "stream=%p mode=%llu", handle, static_cast<unsigned long long>(mode));
     if (mode != ACL_CONTINUE_ON_FAILURE && mode != ACL_STOP_ON_FAILURE)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtSetStreamFailureMode: mode %llu: give 0 (continue) or 1 (stop)",
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "mode %llu: give 0 (continue) or 1 (stop)",
                     static_cast<unsigned long long>(mode));
-    auto stream = find_stream("aclrtSetStreamFailureMode", handle);
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     std::lock_guard lock(stream->mutex);
     stream->stop_on_failure = mode == ACL_STOP_ON_FAILURE;
@@ -366,7 +366,7 @@ SIMNPU_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mo
 
 SIMNPU_EXPORT aclError aclrtSetStreamOverflowSwitch(aclrtStream handle, uint32_t flag) {
     SIMNPU_CALL("aclrtSetStreamOverflowSwitch", "stream=%p flag=%u", handle, flag);
-    auto stream = find_stream("aclrtSetStreamOverflowSwitch", handle);
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     stream->overflow_switch = flag;
     return ACL_SUCCESS;
@@ -374,8 +374,8 @@ SIMNPU_EXPORT aclError aclrtSetStreamOverflowSwitch(aclrtStream handle, uint32_t
 
 SIMNPU_EXPORT aclError aclrtGetStreamOverflowSwitch(aclrtStream handle, uint32_t* flag) {
     SIMNPU_CALL("aclrtGetStreamOverflowSwitch", "stream=%p", handle);
-    if (!flag) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetStreamOverflowSwitch: the flag pointer is null");
-    auto stream = find_stream("aclrtGetStreamOverflowSwitch", handle);
+    if (!flag) return fail(ACL_ERROR_RT_PARAM_INVALID, "the flag pointer is null");
+    auto stream = find_stream(handle);
     if (!stream) return thread_errors().last;
     *flag = stream->overflow_switch;
     return ACL_SUCCESS;

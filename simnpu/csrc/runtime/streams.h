@@ -60,8 +60,8 @@ HandleTable<Stream>& streams();
 
 std::shared_ptr<Stream> make_stream(const std::shared_ptr<Context>& context, uint32_t priority, uint32_t flags, bool is_default);
 
-// Finds the stream (nullptr: the default stream of the current context); records the error for `call` if there is none.
-std::shared_ptr<Stream> find_stream(const char* call, aclrtStream handle);
+// Finds the stream (nullptr: the default stream of the current context); records the error if there is none.
+std::shared_ptr<Stream> find_stream(aclrtStream handle);
 
 // Queues on the worker whatever the capture state. Returns an error only if the stream was destroyed meanwhile.
 aclError submit(Stream& stream, const char* name, TaskKind kind, Task task);
@@ -76,7 +76,7 @@ using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 Deadline deadline_after(int32_t milliseconds); // -1: none
 
 // Waits until everything queued so far has finished; `timeout_code` if the deadline passes. Reports and clears the failure.
-aclError wait_for(const char* call, Stream& stream, Deadline deadline, aclError timeout_code);
+aclError wait_for(Stream& stream, Deadline deadline, aclError timeout_code);
 
 // Lets the queue run dry (or drops it), ends the worker.
 void close_stream(Stream& stream, bool drop_queue);

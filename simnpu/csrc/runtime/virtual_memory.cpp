@@ -96,12 +96,12 @@ using namespace simnpu;
 SIMNPU_EXPORT aclError aclrtReserveMemAddress(void** virPtr, size_t size, size_t alignment, void* expectPtr, uint64_t flags) {
     SIMNPU_CALL("aclrtReserveMemAddress", "size=%zu alignment=%zu expect=%p flags=%llu", size, alignment, expectPtr,
                 static_cast<unsigned long long>(flags));
-    if (!virPtr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtReserveMemAddress: a null pointer or 0 bytes");
+    if (!virPtr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "a null pointer or 0 bytes");
     // Over-reserve, then give back what lies outside the aligned range and its guards: device addresses are multiples of the granularity.
     const size_t whole = size + kGranularity + 2 * kGuardBytes;
     void* pages = ::mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED)
-        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "aclrtReserveMemAddress: no address range of %zu bytes: %s", size, std::strerror(errno));
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "no address range of %zu bytes: %s", size, std::strerror(errno));
     const auto start = reinterpret_cast<uintptr_t>(pages);
     const uintptr_t aligned = (start + kGuardBytes + kGranularity - 1) / kGranularity * kGranularity;
     const uintptr_t end = aligned + page_rounded(size) + kGuardBytes;
@@ -120,9 +120,9 @@ SIMNPU_EXPORT aclError aclrtReleaseMemAddress(void* virPtr) {
     std::lock_guard lock(all.mutex);
     auto at = all.reservations.find(reinterpret_cast<uintptr_t>(virPtr));
     if (at == all.reservations.end())
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtReleaseMemAddress: %p is not the start of a reserved range", virPtr);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not the start of a reserved range", virPtr);
     if (!at->second.mapped.empty())
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtReleaseMemAddress: memory is still mapped into the range; unmap it first");
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "memory is still mapped into the range; unmap it first");
     retire(at->first, at->second.size);
     all.reservations.erase(at);
     return ACL_SUCCESS;
@@ -130,18 +130,18 @@ SIMNPU_EXPORT aclError aclrtReleaseMemAddress(void* virPtr) {
 
 SIMNPU_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle* handle, size_t size, const aclrtPhysicalMemProp* prop, uint64_t flags) {
     SIMNPU_CALL("aclrtMallocPhysical", "size=%zu flags=%llu", size, static_cast<unsigned long long>(flags));
-    if (!handle || !prop || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMallocPhysical: a null pointer or 0 bytes");
+    if (!handle || !prop || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "a null pointer or 0 bytes");
     if (prop->location.type != ACL_MEM_LOCATION_TYPE_DEVICE)
-        return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtMallocPhysical: only device memory is simulated");
-    if (!valid_device("aclrtMallocPhysical", prop->location.id)) return thread_errors().last;
+        return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "only device memory is simulated");
+    if (!valid_device(prop->location.id)) return thread_errors().last;
     const auto device = static_cast<int32_t>(prop->location.id);
-    if (auto result = take_capacity("aclrtMallocPhysical", device, size)) return result;
+    if (auto result = take_capacity(device, size)) return result;
     auto memory = std::make_shared<Physical>();
     memory->size = size;
     memory->device = device;
     memory->fd = ::memfd_create("simnpu-physical", MFD_CLOEXEC);
     if (memory->fd < 0 || ::ftruncate(memory->fd, static_cast<off_t>(size)) != 0)
-        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "aclrtMallocPhysical: the host has no %zu bytes: %s", size, std::strerror(errno));
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host has no %zu bytes: %s", size, std::strerror(errno));
     *handle = physical().add(std::move(memory));
     return ACL_SUCCESS;
 }
@@ -149,7 +149,7 @@ SIMNPU_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle* handle, size_t siz
 SIMNPU_EXPORT aclError aclrtFreePhysical(aclrtDrvMemHandle handle) {
     SIMNPU_CALL("aclrtFreePhysical", "handle=%p", handle);
     if (!physical().take(handle))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFreePhysical: %p is no live physical memory (freed before, or never any)", handle);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no live physical memory (freed before, or never any)", handle);
     return ACL_SUCCESS;
 }
 
@@ -157,22 +157,22 @@ SIMNPU_EXPORT aclError aclrtMapMem(void* virPtr, size_t size, size_t offset, acl
     SIMNPU_CALL("aclrtMapMem", "ptr=%p size=%zu offset=%zu handle=%p flags=%llu", virPtr, size, offset, handle,
                 static_cast<unsigned long long>(flags));
     auto memory = physical().find(handle);
-    if (!memory) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMapMem: %p is no live physical memory", handle);
+    if (!memory) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no live physical memory", handle);
     if (size == 0 || offset > memory->size || size > memory->size - offset)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMapMem: %zu bytes at offset %zu do not lie in the %zu physical ones", size, offset,
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%zu bytes at offset %zu do not lie in the %zu physical ones", size, offset,
                     memory->size);
     const auto address = reinterpret_cast<uintptr_t>(virPtr);
     auto& all = virtual_memory();
     std::lock_guard lock(all.mutex);
     auto at = all.around(address, size);
     if (at == all.reservations.end())
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMapMem: %p + %zu bytes is not inside a reserved range", virPtr, size);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%p + %zu bytes is not inside a reserved range", virPtr, size);
     if (!address_space().add({address, size, MemoryKind::mapped, memory->device, at->first}))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMapMem: memory is mapped at %p already", virPtr);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "memory is mapped at %p already", virPtr);
     if (::mmap(virPtr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory->fd, static_cast<off_t>(offset)) == MAP_FAILED) {
         Allocation undone;
         address_space().take(address, undone);
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMapMem: the host cannot map %zu bytes at %p: %s", size, virPtr, std::strerror(errno));
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "the host cannot map %zu bytes at %p: %s", size, virPtr, std::strerror(errno));
     }
     at->second.mapped.emplace(address, Mapping{std::move(memory), size});
     return ACL_SUCCESS;
@@ -185,7 +185,7 @@ SIMNPU_EXPORT aclError aclrtUnmapMem(void* virPtr) {
     std::lock_guard lock(all.mutex);
     auto at = all.around(address, 1);
     if (at == all.reservations.end() || at->second.mapped.count(address) == 0)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtUnmapMem: nothing is mapped at %p", virPtr);
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "nothing is mapped at %p", virPtr);
     Allocation gone;
     if (address_space().take(address, gone)) blank(address, gone.size);
     at->second.mapped.erase(address);
@@ -195,7 +195,7 @@ SIMNPU_EXPORT aclError aclrtUnmapMem(void* virPtr) {
 SIMNPU_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop, aclrtMemGranularityOptions option,
                                                         size_t* granularity) {
     SIMNPU_CALL("aclrtMemGetAllocationGranularity", "option=%d", static_cast<int>(option));
-    if (!prop || !granularity) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemGetAllocationGranularity: a pointer is null");
+    if (!prop || !granularity) return fail(ACL_ERROR_RT_PARAM_INVALID, "a pointer is null");
     *granularity = kGranularity;
     return ACL_SUCCESS;
 }
@@ -211,17 +211,15 @@ SIMNPU_EXPORT aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
                                                        uint64_t* shareableHandle) {
     SIMNPU_CALL("aclrtMemExportToShareableHandle", "handle=%p type=%d flags=%llu", handle, static_cast<int>(handleType),
                 static_cast<unsigned long long>(flags));
-    if (!shareableHandle) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemExportToShareableHandle: the result pointer is null");
+    if (!shareableHandle) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
     if (flags > 1)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemExportToShareableHandle: unknown flags 0x%llx",
-                    static_cast<unsigned long long>(flags));
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown flags 0x%llx", static_cast<unsigned long long>(flags));
     auto memory = physical().find(handle);
-    if (!memory) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemExportToShareableHandle: %p is no live physical memory", handle);
+    if (!memory) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no live physical memory", handle);
     std::lock_guard lock(offers_mutex());
     if (memory->offer == 0) {
         FoundOffer made;
-        if (auto result = make_offer("aclrtMemExportToShareableHandle", OfferKind::physical, memory->fd, 0, memory->size, flags == 1,
-                                     memory->offer, made))
+        if (auto result = make_offer(OfferKind::physical, memory->fd, 0, memory->size, flags == 1, memory->offer, made))
             return result;
     }
     *shareableHandle = memory->offer;
@@ -230,20 +228,20 @@ SIMNPU_EXPORT aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
 
 SIMNPU_EXPORT aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t* pid, size_t pidNum) {
     SIMNPU_CALL("aclrtMemSetPidToShareableHandle", "handle=%llx pids=%zu", static_cast<unsigned long long>(shareableHandle), pidNum);
-    return allow_processes("aclrtMemSetPidToShareableHandle", shareableHandle, OfferKind::physical, pid, pidNum);
+    return allow_processes(shareableHandle, OfferKind::physical, pid, pidNum);
 }
 
 SIMNPU_EXPORT aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t deviceId, aclrtDrvMemHandle* handle) {
     SIMNPU_CALL("aclrtMemImportFromShareableHandle", "handle=%llx device=%d", static_cast<unsigned long long>(shareableHandle), deviceId);
-    if (!handle) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemImportFromShareableHandle: the result pointer is null");
-    if (!valid_device("aclrtMemImportFromShareableHandle", deviceId)) return thread_errors().last;
+    if (!handle) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!valid_device(deviceId)) return thread_errors().last;
     FoundOffer found;
-    if (auto result = find_offer("aclrtMemImportFromShareableHandle", shareableHandle, OfferKind::physical, found)) return result;
+    if (auto result = find_offer(shareableHandle, OfferKind::physical, found)) return result;
     auto memory = std::make_shared<Physical>();
     memory->imported = true;
     memory->size = found.offer->size;
     memory->device = deviceId;
-    memory->fd = open_offered_file("aclrtMemImportFromShareableHandle", found);
+    memory->fd = open_offered_file(found);
     if (memory->fd < 0) return thread_errors().last;
     *handle = physical().add(std::move(memory));
     return ACL_SUCCESS;

@@ -21,14 +21,30 @@ using Task = std::function<aclError()>;
 
 // Queues `task` on the stream's worker, in order (nullptr = the default stream of the current context). While the stream is
 // being captured the task is recorded instead. A task that fails marks its stream: the next synchronize or query returns its
-// code with its text. `name` appears in messages and must outlive the program (a literal).
-SIMNPU_API aclError enqueue(aclrtStream stream, const char* name, Task task);
+// code with its text. The task keeps the name of the call that queued it.
+SIMNPU_API aclError enqueue(aclrtStream stream, Task task);
 
-// Keeps the text for aclGetRecentErrMsg of this thread and returns `code`. Inside a task the text travels with the stream.
+// What this thread is at: the entry point that it is in (the innermost), or the task that it runs; "" outside both.
+SIMNPU_API const char* current_name();
+
+// While it lives, this thread is at `name`, which must outlive the program (a literal).
+class SIMNPU_API Named {
+public:
+    explicit Named(const char* name);
+    ~Named();
+    Named(const Named&) = delete;
+    Named& operator=(const Named&) = delete;
+
+private:
+    const char* outer_;
+};
+
+// Keeps the text, behind "NAME: " of current_name(), for aclGetRecentErrMsg of this thread and returns `code`. Inside a task the
+// text travels with the stream.
 SIMNPU_API aclError fail(aclError code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 // The error to return from an entry point that exists only because the wheel needs the symbol.
-SIMNPU_API aclError not_simulated(const char* name);
+SIMNPU_API aclError not_simulated();
 
 // True if [p, p + bytes) lies inside one live device, pinned or registered allocation.
 SIMNPU_API bool owns(const void* p, std::size_t bytes);
@@ -72,6 +88,7 @@ public:
 
 private:
     Counter& counter_;
+    Named named_;
     Call* outer_;
     aclError refusal_ = ACL_SUCCESS;
     aclError result_ = ACL_SUCCESS;
