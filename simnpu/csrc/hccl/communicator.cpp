@@ -58,7 +58,7 @@ aclError run(Communicator& communicator, const Place* place, const Body& body) {
         const bool mine = wait_in_worker(lock, communicator.turn, [&] {
             return !communicator.running && (!place || *communicator.waiting.begin() == place->number());
         });
-        if (!mine) return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "the process is ending");
+        if (!mine) return process_is_ending();
         communicator.running = true;
     }
     Problem problem;
@@ -292,43 +292,41 @@ SIMNPU_EXPORT HcclResult HcclCommDestroy(HcclComm comm) {
     return HCCL_SUCCESS;
 }
 
+namespace {
+
+// `fill` writes what the communicator says to `out`.
+template <typename Fill>
+HcclResult read(HcclComm handle, const void* out, Fill fill) {
+    std::shared_ptr<Communicator> communicator;
+    if (auto result = find(handle, communicator)) return result;
+    if (!out) return hccl::refuse(HCCL_E_PTR, "the result pointer is null");
+    fill(*communicator);
+    return HCCL_SUCCESS;
+}
+
+} // namespace
+
 SIMNPU_EXPORT HcclResult HcclGetRankSize(HcclComm comm, uint32_t* rankSize) {
     HCCL_CALL("HcclGetRankSize");
-    std::shared_ptr<Communicator> communicator;
-    if (auto result = find(comm, communicator)) return result;
-    if (!rankSize) return hccl::refuse(HCCL_E_PTR, "the result pointer is null");
-    *rankSize = communicator->ranks();
-    return HCCL_SUCCESS;
+    return read(comm, rankSize, [=](const Communicator& communicator) { *rankSize = communicator.ranks(); });
 }
 
 SIMNPU_EXPORT HcclResult HcclGetRankId(HcclComm comm, uint32_t* rank) {
     HCCL_CALL("HcclGetRankId");
-    std::shared_ptr<Communicator> communicator;
-    if (auto result = find(comm, communicator)) return result;
-    if (!rank) return hccl::refuse(HCCL_E_PTR, "the result pointer is null");
-    *rank = communicator->rank();
-    return HCCL_SUCCESS;
+    return read(comm, rank, [=](const Communicator& communicator) { *rank = communicator.rank(); });
 }
 
 // `commName` has room for COMM_NAME_MAX_LENGTH bytes.
 SIMNPU_EXPORT HcclResult HcclGetCommName(HcclComm comm, char* commName) {
     HCCL_CALL("HcclGetCommName");
-    std::shared_ptr<Communicator> communicator;
-    if (auto result = find(comm, communicator)) return result;
-    if (!commName) return hccl::refuse(HCCL_E_PTR, "the result pointer is null");
-    std::snprintf(commName, COMM_NAME_MAX_LENGTH, "%s", communicator->name.c_str());
-    return HCCL_SUCCESS;
+    return read(comm, commName, [=](const Communicator& communicator) { std::snprintf(commName, COMM_NAME_MAX_LENGTH, "%s", communicator.name.c_str()); });
 }
 
 // Reports failures of links that no stream sees. Here a failed collective always fails its stream, with a text that says why, and
 // torch_npu's watch-dog would abort the process without a word before Python could raise that.
 SIMNPU_EXPORT HcclResult HcclGetCommAsyncError(HcclComm comm, HcclResult* asyncError) {
     HCCL_CALL("HcclGetCommAsyncError");
-    std::shared_ptr<Communicator> communicator;
-    if (auto result = find(comm, communicator)) return result;
-    if (!asyncError) return hccl::refuse(HCCL_E_PTR, "the result pointer is null");
-    *asyncError = HCCL_SUCCESS;
-    return HCCL_SUCCESS;
+    return read(comm, asyncError, [=](const Communicator&) { *asyncError = HCCL_SUCCESS; });
 }
 
 // Name and time limit of a configuration are honoured; what tunes real links has no effect here.

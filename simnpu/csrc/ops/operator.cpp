@@ -222,7 +222,7 @@ using namespace simnpu;
 // A repeatable executor may be launched several times; its owner destroys it.
 SIMNPU_EXPORT aclError aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
     SIMNPU_CALL("aclSetAclOpExecutorRepeatable");
-    if (!executor) return fail(kNullArgument, "the executor is null");
+    if (!executor) return is_null("the executor", kNullArgument);
     executor->repeatable = true;
     executor->pending.reset();
     return ACL_SUCCESS;

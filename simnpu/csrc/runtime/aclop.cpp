@@ -62,7 +62,7 @@ bool live(const aclTensorDesc* desc) {
 template <typename T>
 aclError set_attr(aclopAttr* attr, const char* name, T value) {
     if (!attr || !attrs().has(attr)) return fail(ACL_ERROR_INVALID_PARAM, "%p is no live attribute set", static_cast<void*>(attr));
-    if (!name) return fail(ACL_ERROR_INVALID_PARAM, "the attribute's name is null");
+    if (!name) return is_null("the attribute's name", ACL_ERROR_INVALID_PARAM);
     attr->values[name] = std::move(value);
     return ACL_SUCCESS;
 }
@@ -199,7 +199,7 @@ SIMNPU_EXPORT aclError aclopSetAttrFloat(aclopAttr* attr, const char* name, floa
 
 SIMNPU_EXPORT aclError aclopSetAttrString(aclopAttr* attr, const char* name, const char* value) {
     SIMNPU_CALL("aclopSetAttrString", "name=%s", name ? name : "(null)");
-    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "the value is null");
+    if (!value) return is_null("the value", ACL_ERROR_INVALID_PARAM);
     return set_attr(attr, name, std::string(value));
 }
 
@@ -238,7 +238,7 @@ namespace {
 aclError execute(const char* type, int num_inputs, const aclTensorDesc* const input_descs[],
                  const aclDataBuffer* const inputs[], int num_outputs, const aclTensorDesc* const output_descs[],
                  aclDataBuffer* const outputs[], const aclopAttr* attr, aclrtStream stream) {
-    if (!type) return fail(ACL_ERROR_INVALID_PARAM, "the operator type is null");
+    if (!type) return is_null("the operator type", ACL_ERROR_INVALID_PARAM);
     if (auto result = refuse_legacy_while_capturing(type, stream)) return result;
     // The operator library is optional here; it is loaded only when an operator of this path is really asked for.
     static const auto run = [] {
@@ -287,7 +287,7 @@ CompileOptions& compile_options() {
 
 SIMNPU_EXPORT aclError aclSetCompileopt(aclCompileOpt opt, const char* value) {
     SIMNPU_CALL("aclSetCompileopt", "option=%d value=%s", static_cast<int>(opt), value ? value : "(null)");
-    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "the value is null");
+    if (!value) return is_null("the value", ACL_ERROR_INVALID_PARAM);
     auto& options = compile_options();
     std::lock_guard lock(options.mutex);
     options.values[static_cast<int>(opt)] = value;

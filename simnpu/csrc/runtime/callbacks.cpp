@@ -37,8 +37,7 @@ using namespace simnpu;
 
 SIMNPU_EXPORT aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream handle) {
     SIMNPU_CALL("aclrtSubscribeReport", "thread=%llu stream=%p", static_cast<unsigned long long>(threadId), handle);
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     auto& all = reports();
     std::lock_guard lock(all.mutex);
     if (!all.subscriber.emplace(stream->handle, threadId).second)
@@ -49,8 +48,7 @@ SIMNPU_EXPORT aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream handl
 
 SIMNPU_EXPORT aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream handle) {
     SIMNPU_CALL("aclrtUnSubscribeReport", "thread=%llu stream=%p", static_cast<unsigned long long>(threadId), handle);
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     auto& all = reports();
     std::lock_guard lock(all.mutex);
     auto at = all.subscriber.find(stream->handle);
@@ -62,11 +60,10 @@ SIMNPU_EXPORT aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream han
 
 SIMNPU_EXPORT aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBlockType blockType, aclrtStream handle) {
     SIMNPU_CALL("aclrtLaunchCallback", "stream=%p block=%d", handle, static_cast<int>(blockType));
-    if (!fn) return fail(ACL_ERROR_RT_PARAM_INVALID, "the function is null");
+    if (!fn) return is_null("the function");
     if (blockType != ACL_CALLBACK_NO_BLOCK && blockType != ACL_CALLBACK_BLOCK)
         return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown kind of blocking %d", static_cast<int>(blockType));
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     uint64_t thread = 0;
     {
         std::lock_guard lock(reports().mutex);
@@ -83,7 +80,7 @@ SIMNPU_EXPORT aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, acl
         all.changed.notify_all();
         if (blockType == ACL_CALLBACK_NO_BLOCK) return ACL_SUCCESS;
         if (wait_in_worker(lock, all.changed, [&] { return handover->done; })) return ACL_SUCCESS;
-        return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "the process is ending");
+        return process_is_ending();
     });
 }
 
@@ -96,9 +93,7 @@ SIMNPU_EXPORT aclError aclrtProcessReport(int32_t timeout) {
     auto at = all.waiting.find(::pthread_self());
     if (at == all.waiting.end()) return fail(ACL_ERROR_RT_THREAD_SUBSCRIBE, "this thread is not subscribed to any stream");
     auto& queue = at->second; // stays where it is: entries are never erased
-    auto something = [&] { return !queue.empty(); };
-    const auto deadline = deadline_after(timeout);
-    if (deadline ? !all.changed.wait_until(lock, *deadline, something) : (all.changed.wait(lock, something), false))
+    if (!wait_until(lock, all.changed, deadline_after(timeout), [&] { return !queue.empty(); }))
         return fail(ACL_ERROR_RT_REPORT_TIMEOUT, "no callback came within %d ms", timeout);
     while (!queue.empty()) {
         auto handover = queue.front();
@@ -120,9 +115,8 @@ SIMNPU_EXPORT aclError aclrtProcessReport(int32_t timeout) {
 
 SIMNPU_EXPORT aclError aclrtLaunchHostFunc(aclrtStream handle, aclrtHostFunc fn, void* args) {
     SIMNPU_CALL("aclrtLaunchHostFunc", "stream=%p", handle);
-    if (!fn) return fail(ACL_ERROR_RT_PARAM_INVALID, "the function is null");
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    if (!fn) return is_null("the function");
+    FIND_OR_RETURN(stream, find_stream(handle));
     return enqueue_or_record(stream, "host function", TaskKind::work, [fn, args]() -> aclError {
         fn(args);
         return ACL_SUCCESS;

@@ -153,8 +153,7 @@ bool known_option(aclSysParamOpt option) {
 
 aclError synchronize_device(int32_t timeout) {
     if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "timeout %d: give milliseconds, or -1 for none", timeout);
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    FIND_OR_RETURN(context, current_context());
     if (auto result = refuse_while_device_captures(context->device)) return result;
     const auto deadline = deadline_after(timeout);
     Failure first;
@@ -200,7 +199,7 @@ SIMNPU_EXPORT aclError aclFinalize() {
 
 SIMNPU_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
     SIMNPU_CALL("aclrtGetDeviceCount");
-    if (!count) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!count) return is_null("the result pointer");
     *count = static_cast<uint32_t>(device_count());
     return ACL_SUCCESS;
 }
@@ -246,16 +245,15 @@ SIMNPU_EXPORT aclError aclrtResetDeviceForce(int32_t deviceId) {
 
 SIMNPU_EXPORT aclError aclrtGetDevice(int32_t* deviceId) {
     SIMNPU_CALL("aclrtGetDevice");
-    if (!deviceId) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    if (!deviceId) return is_null("the result pointer");
+    FIND_OR_RETURN(context, current_context());
     *deviceId = context->device;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtCreateContext(aclrtContext* out, int32_t deviceId) {
     SIMNPU_CALL("aclrtCreateContext", "device=%d", deviceId);
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!out) return is_null("the result pointer");
     if (!valid_device(deviceId)) return thread_errors().last;
     {
         auto& all = machine();
@@ -293,26 +291,24 @@ SIMNPU_EXPORT aclError aclrtSetCurrentContext(aclrtContext handle) {
 
 SIMNPU_EXPORT aclError aclrtGetCurrentContext(aclrtContext* out) {
     SIMNPU_CALL("aclrtGetCurrentContext");
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!out) return is_null("the result pointer");
     *out = nullptr;
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    FIND_OR_RETURN(context, current_context());
     *out = context->handle;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
     SIMNPU_CALL("aclrtCtxGetCurrentDefaultStream");
-    if (!stream) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    if (!stream) return is_null("the result pointer");
+    FIND_OR_RETURN(context, current_context());
     *stream = context->default_stream->handle;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags, int32_t* active) {
     SIMNPU_CALL("aclrtGetPrimaryCtxState", "device=%d", deviceId);
-    if (!active) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!active) return is_null("the result pointer");
     if (!valid_device(deviceId)) return thread_errors().last;
     auto& all = machine();
     std::lock_guard lock(all.mutex);
@@ -338,7 +334,7 @@ SIMNPU_EXPORT const char* aclrtGetSocName() {
 
 SIMNPU_EXPORT aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t* value) {
     SIMNPU_CALL("aclrtGetDeviceInfo", "device=%u attr=%d", deviceId, static_cast<int>(attr));
-    if (!value) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!value) return is_null("the result pointer");
     if (!valid_device(deviceId)) return thread_errors().last;
     if (!device_info(attr, static_cast<int32_t>(deviceId), *value))
         return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "attribute %d is not simulated", static_cast<int>(attr));
@@ -347,7 +343,7 @@ SIMNPU_EXPORT aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, 
 
 SIMNPU_EXPORT aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo info, int64_t* value) {
     SIMNPU_CALL("aclGetDeviceCapability", "device=%u info=%d", deviceId, static_cast<int>(info));
-    if (!value) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!value) return is_null("the result pointer");
     if (!valid_device(deviceId)) return thread_errors().last;
     switch (info) {
     case ACL_DEVICE_INFO_AI_CORE_NUM: *value = kCubeCores; return ACL_SUCCESS;
@@ -359,7 +355,7 @@ SIMNPU_EXPORT aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo i
 
 SIMNPU_EXPORT aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid* uuid) {
     SIMNPU_CALL("aclrtDeviceGetUuid", "device=%d", deviceId);
-    if (!uuid) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!uuid) return is_null("the result pointer");
     if (!valid_device(deviceId)) return thread_errors().last;
     int64_t chip = 0;
     device_info(static_cast<aclrtDevAttr>(kChipAttribute), deviceId, chip);
@@ -372,7 +368,7 @@ SIMNPU_EXPORT aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid* uuid) {
 
 SIMNPU_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t* canAccessPeer, int32_t deviceId, int32_t peerDeviceId) {
     SIMNPU_CALL("aclrtDeviceCanAccessPeer", "device=%d peer=%d", deviceId, peerDeviceId);
-    if (!canAccessPeer) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!canAccessPeer) return is_null("the result pointer");
     if (!valid_device(deviceId) || !valid_device(peerDeviceId)) return thread_errors().last;
     *canAccessPeer = deviceId != peerDeviceId ? 1 : 0;
     return ACL_SUCCESS;
@@ -382,8 +378,7 @@ SIMNPU_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t* canAccessPeer, int32_t 
 SIMNPU_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
     SIMNPU_CALL("aclrtDeviceEnablePeerAccess", "peer=%d flags=%u", peerDeviceId, flags);
     if (!valid_device(peerDeviceId)) return thread_errors().last;
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    FIND_OR_RETURN(context, current_context());
     if (context->device == peerDeviceId)
         return fail(ACL_ERROR_RT_PARAM_INVALID, "device %d is the current device itself", peerDeviceId);
     return ACL_SUCCESS;
@@ -397,14 +392,14 @@ SIMNPU_EXPORT aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId) {
 
 SIMNPU_EXPORT aclError aclrtDeviceGetBareTgid(int32_t* pid) {
     SIMNPU_CALL("aclrtDeviceGetBareTgid");
-    if (!pid) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!pid) return is_null("the result pointer");
     *pid = ::getpid();
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, int32_t* const logicDevId) {
     SIMNPU_CALL("aclrtGetLogicDevIdByUserDevId", "device=%d", userDevid);
-    if (!logicDevId) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!logicDevId) return is_null("the result pointer");
     if (!valid_device(userDevid)) return thread_errors().last;
     int64_t chip = 0;
     device_info(static_cast<aclrtDevAttr>(kChipAttribute), userDevid, chip);
@@ -422,7 +417,7 @@ SIMNPU_EXPORT aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
 
 SIMNPU_EXPORT aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode) {
     SIMNPU_CALL("aclrtGetDeviceSatMode");
-    if (!mode) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!mode) return is_null("the result pointer");
     *mode = static_cast<aclrtFloatOverflowMode>(machine().saturation.load());
     return ACL_SUCCESS;
 }
@@ -445,8 +440,7 @@ SIMNPU_EXPORT aclError aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
 SIMNPU_EXPORT aclError aclrtCtxSetSysParamOpt(aclSysParamOpt opt, int64_t value) {
     SIMNPU_CALL("aclrtCtxSetSysParamOpt", "option=%d value=%lld", static_cast<int>(opt), static_cast<long long>(value));
     if (!known_option(opt)) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown option %d", static_cast<int>(opt));
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    FIND_OR_RETURN(context, current_context());
     context->options[static_cast<size_t>(opt)] = value;
     return ACL_SUCCESS;
 }
@@ -455,8 +449,7 @@ SIMNPU_EXPORT aclError aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value
     SIMNPU_CALL("aclrtCtxGetSysParamOpt", "option=%d", static_cast<int>(opt));
     if (!value || !known_option(opt))
         return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown option %d or null pointer", static_cast<int>(opt));
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    FIND_OR_RETURN(context, current_context());
     *value = context->options[static_cast<size_t>(opt)];
     return ACL_SUCCESS;
 }
@@ -475,7 +468,7 @@ SIMNPU_EXPORT aclError aclrtSetOpExecuteTimeOut(uint32_t timeout) {
 
 SIMNPU_EXPORT aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* actualTimeout) {
     SIMNPU_CALL("aclrtSetOpExecuteTimeOutV2", "microseconds=%llu", static_cast<unsigned long long>(timeout));
-    if (!actualTimeout) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!actualTimeout) return is_null("the result pointer");
     machine().execute_timeout_us = timeout;
     *actualTimeout = timeout;
     return ACL_SUCCESS;
@@ -483,7 +476,7 @@ SIMNPU_EXPORT aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* ac
 
 SIMNPU_EXPORT aclError aclsysGetVersionStr(char* pkgName, char* versionStr) {
     SIMNPU_CALL("aclsysGetVersionStr", "package=%s", pkgName ? pkgName : "(null)");
-    if (!pkgName || !versionStr) return fail(ACL_ERROR_INVALID_PARAM, "a pointer is null");
+    if (!pkgName || !versionStr) return is_null("a pointer", ACL_ERROR_INVALID_PARAM);
     std::strcpy(versionStr, kCannVersion);
     return ACL_SUCCESS;
 }
@@ -491,7 +484,7 @@ SIMNPU_EXPORT aclError aclsysGetVersionStr(char* pkgName, char* versionStr) {
 SIMNPU_EXPORT aclError aclGetCannAttributeList(const aclCannAttr** list, size_t* num) {
     SIMNPU_CALL("aclGetCannAttributeList");
     static const aclCannAttr attributes[] = {ACL_CANN_ATTR_INF_NAN, ACL_CANN_ATTR_BF16, ACL_CANN_ATTR_JIT_COMPILE};
-    if (!list || !num) return fail(ACL_ERROR_INVALID_PARAM, "a result pointer is null");
+    if (!list || !num) return is_null("a result pointer", ACL_ERROR_INVALID_PARAM);
     *list = attributes;
     *num = std::size(attributes);
     return ACL_SUCCESS;
@@ -499,7 +492,7 @@ SIMNPU_EXPORT aclError aclGetCannAttributeList(const aclCannAttr** list, size_t*
 
 SIMNPU_EXPORT aclError aclGetCannAttribute(aclCannAttr attr, int32_t* value) {
     SIMNPU_CALL("aclGetCannAttribute", "attribute=%d", static_cast<int>(attr));
-    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "the result pointer is null");
+    if (!value) return is_null("the result pointer", ACL_ERROR_INVALID_PARAM);
     if (attr < ACL_CANN_ATTR_INF_NAN || attr > ACL_CANN_ATTR_JIT_COMPILE)
         return fail(ACL_ERROR_INVALID_PARAM, "unknown attribute %d", static_cast<int>(attr));
     *value = 1;
@@ -524,7 +517,7 @@ aclError limit(int32_t deviceId, aclrtDevResLimitType type, const std::function<
 
 SIMNPU_EXPORT aclError aclrtGetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, uint32_t* value) {
     SIMNPU_CALL("aclrtGetDeviceResLimit", "device=%d type=%d", deviceId, static_cast<int>(type));
-    if (!value) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!value) return is_null("the result pointer");
     return limit(deviceId, type, [value](uint32_t& stored) { *value = stored; });
 }
 

@@ -46,6 +46,10 @@ aclError raise(const Failure& failure) {
     return failure.code;
 }
 
+aclError is_null(const char* what, aclError code) {
+    return fail(code, "%s is null", what);
+}
+
 aclError not_simulated() {
     return raise({ACL_ERROR_RT_FEATURE_NOT_SUPPORT, std::string(t_name) + " is not simulated: this needs a real NPU with CANN"});
 }

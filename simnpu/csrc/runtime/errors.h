@@ -37,6 +37,11 @@ private:
     ErrorState kept_;
 };
 
+// `name` becomes what a search found; if it found nothing and has said why, the entry point ends with that error.
+#define FIND_OR_RETURN(name, ...)                                                                                              \
+    const auto name = __VA_ARGS__;                                                                                             \
+    if (!name) return ::simnpu::thread_errors().last
+
 // Runs `body` on this thread apart from the thread's own error state; a non-zero result comes back with its text, an exception
 // as ACL_ERROR_INTERNAL_ERROR. Only the end of the thread itself (pthread_exit, pthread_cancel) goes on through.
 template <typename Body>

@@ -33,6 +33,11 @@ void pass(Recording& recording, Failure failure) {
     if (recording.publish) recording.publish(recording.failure.code);
 }
 
+Failure failure_of(Stream& stream) {
+    std::lock_guard lock(stream.mutex);
+    return stream.failure;
+}
+
 void signal(Event& event, bool value) {
     std::lock_guard lock(event.mutex);
     event.signalled = value;
@@ -51,12 +56,11 @@ void add(const std::shared_ptr<Event>& event, int32_t device, uint32_t flags, ac
 aclError create(aclrtEvent* out, uint32_t flags) {
     constexpr uint32_t known = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS | ACL_EVENT_TIME_LINE |
                                ACL_EVENT_DEVICE_USE_ONLY | ACL_EVENT_EXTERNAL | ACL_EVENT_IPC;
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the event pointer is null");
+    if (!out) return is_null("the event pointer");
     if (flags & ~known) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown flag bits 0x%x", flags & ~known);
     if ((flags & ACL_EVENT_IPC) && (flags & ACL_EVENT_EXTERNAL))
         return fail(ACL_ERROR_RT_PARAM_INVALID, "an event is either shared between processes or external to graphs");
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    FIND_OR_RETURN(context, current_context());
     auto event = std::make_shared<Event>();
     add(event, context->device, flags, out);
     return ACL_SUCCESS;
@@ -95,8 +99,7 @@ aclError wait_shared(SharedEvent& event, uint64_t number, Deadline deadline, int
 
 aclError wait_done(aclrtEvent handle, int32_t timeout) {
     if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "timeout %d: give milliseconds, or -1 for none", timeout);
-    auto event = find_event(handle);
-    if (!event) return thread_errors().last;
+    FIND_OR_RETURN(event, find_event(handle));
     if (auto* shared = event->between_processes()) {
         const uint64_t number = shared->recorded.load();
         return number == 0 ? ACL_SUCCESS : wait_shared(*shared, number, deadline_after(timeout), timeout);
@@ -106,28 +109,33 @@ aclError wait_done(aclrtEvent handle, int32_t timeout) {
     if (recording->capture)
         return fail(ACL_ERROR_RT_EVENT_CAPTURED, "the event was recorded during a graph capture and marks no point in time");
     std::unique_lock lock(recording->mutex);
-    auto done = [&] { return recording->done; };
-    if (auto deadline = deadline_after(timeout)) {
-        if (!recording->passed.wait_until(lock, *deadline, done))
-            return fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "the event was not reached within %d ms", timeout);
-    } else {
-        recording->passed.wait(lock, done);
-    }
+    if (!wait_until(lock, recording->passed, deadline_after(timeout), [&] { return recording->done; }))
+        return fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "the event was not reached within %d ms", timeout);
     return recording->failure ? raise(recording->failure) : ACL_SUCCESS;
 }
 
+// Queues a wait for `event` behind what the stream has to do; `wait` runs on the stream's worker.
+aclError queue_wait(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Event>& event, std::function<aclError()> wait) {
+    event->pending_waits.fetch_add(1);
+    const aclError result = submit(*stream, "event wait", TaskKind::control, [event, wait = std::move(wait)] {
+        const aclError waited = wait();
+        event->pending_waits.fetch_sub(1);
+        return waited;
+    });
+    if (result != ACL_SUCCESS) event->pending_waits.fetch_sub(1);
+    return result;
+}
+
 aclError stream_wait(aclrtStream stream_handle, aclrtEvent event_handle) {
-    auto stream = find_stream(stream_handle);
-    if (!stream) return thread_errors().last;
-    auto event = find_event(event_handle);
-    if (!event) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(stream_handle));
+    FIND_OR_RETURN(event, find_event(event_handle));
     if (event->flags & ACL_EVENT_EXTERNAL) {
         return enqueue_or_record(stream, "event wait", TaskKind::control, [event]() -> aclError {
             event->pending_waits.fetch_add(1);
             std::unique_lock lock(event->mutex);
             const bool arrived = wait_in_worker(lock, event->signalled_changed, [&] { return event->signalled; });
             event->pending_waits.fetch_sub(1);
-            return arrived ? ACL_SUCCESS : fail(ACL_ERROR_RT_TASK_ABORT_STOP, "the process is ending");
+            return arrived ? ACL_SUCCESS : process_is_ending();
         });
     }
     if (event->flags & ACL_EVENT_IPC)
@@ -135,19 +143,14 @@ aclError stream_wait(aclrtStream stream_handle, aclrtEvent event_handle) {
     if (auto* shared = event->between_processes()) {
         const uint64_t number = shared->recorded.load();
         if (number == 0) return ACL_SUCCESS;
-        event->pending_waits.fetch_add(1);
-        const aclError result = submit(*stream, "event wait", TaskKind::control, [event, shared, number]() -> aclError {
+        return queue_wait(stream, event, [shared, number]() -> aclError {
             bool possible = true;
             while (!shared->passed(number) && !stopping() && (possible = shared->can_pass(number))) {
                 const uint32_t seen = shared->doorbell.load();
                 if (!shared->passed(number)) shared->sleep(seen);
             }
-            event->pending_waits.fetch_sub(1);
-            if (!shared->passed(number) && possible) return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "the process is ending");
-            return shared->problem(number);
+            return !shared->passed(number) && possible ? process_is_ending() : shared->problem(number);
         });
-        if (result != ACL_SUCCESS) event->pending_waits.fetch_sub(1);
-        return result;
     }
     auto recording = latest(*event);
     if (!recording) return ACL_SUCCESS;
@@ -157,17 +160,12 @@ aclError stream_wait(aclrtStream stream_handle, aclrtEvent event_handle) {
         std::lock_guard lock(recording->mutex);
         if (recording->done && !recording->failure) return ACL_SUCCESS;
     }
-    event->pending_waits.fetch_add(1);
-    result = submit(*stream, "event wait", TaskKind::control, [event, recording]() -> aclError {
+    return queue_wait(stream, event, [recording]() -> aclError {
         std::unique_lock lock(recording->mutex);
-        const bool arrived = wait_in_worker(lock, recording->passed, [&] { return recording->done; });
-        event->pending_waits.fetch_sub(1);
-        if (!arrived) return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "the process is ending");
+        if (!wait_in_worker(lock, recording->passed, [&] { return recording->done; })) return process_is_ending();
         // What comes next on this stream builds on work that failed, so the failure comes along: nobody reads a wrong number.
         return recording->failure ? raise(recording->failure) : ACL_SUCCESS;
     });
-    if (result != ACL_SUCCESS) event->pending_waits.fetch_sub(1);
-    return result;
 }
 
 } // namespace
@@ -200,22 +198,15 @@ SIMNPU_EXPORT aclError aclrtDestroyEvent(aclrtEvent event) {
 
 SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream stream_handle) {
     SIMNPU_CALL("aclrtRecordEvent", "event=%p stream=%p", event_handle, stream_handle);
-    auto event = find_event(event_handle);
-    if (!event) return thread_errors().last;
-    auto stream = find_stream(stream_handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(event, find_event(event_handle));
+    FIND_OR_RETURN(stream, find_stream(stream_handle));
     if (event->flags & ACL_EVENT_IPC)
         if (auto result = refuse_while_capturing(*stream)) return result;
     if (auto* shared = event->between_processes()) {
         uint64_t number = 0;
         if (auto result = shared->begin(static_cast<uint64_t>(stream->id) + 1, number)) return result;
         const aclError result = submit(*stream, "event record", TaskKind::control, [event, shared, number, stream]() -> aclError {
-            Failure failure;
-            {
-                std::lock_guard lock(stream->mutex);
-                failure = stream->failure;
-            }
-            shared->pass(number, failure.code);
+            shared->pass(number, failure_of(*stream).code);
             return ACL_SUCCESS;
         });
         if (result != ACL_SUCCESS) shared->pass(number, result);
@@ -238,12 +229,7 @@ SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream str
     std::lock_guard lock(event->mutex);
     if (!record_mark(stream, *recording, result)) {
         result = submit(*stream, "event record", TaskKind::control, [recording, stream]() -> aclError {
-            Failure failure;
-            {
-                std::lock_guard lock(stream->mutex);
-                failure = stream->failure;
-            }
-            pass(*recording, std::move(failure));
+            pass(*recording, failure_of(*stream));
             return ACL_SUCCESS;
         });
     }
@@ -253,10 +239,8 @@ SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream str
 
 SIMNPU_EXPORT aclError aclrtResetEvent(aclrtEvent event_handle, aclrtStream stream_handle) {
     SIMNPU_CALL("aclrtResetEvent", "event=%p stream=%p", event_handle, stream_handle);
-    auto event = find_event(event_handle);
-    if (!event) return thread_errors().last;
-    auto stream = find_stream(stream_handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(event, find_event(event_handle));
+    FIND_OR_RETURN(stream, find_stream(stream_handle));
     return enqueue_or_record(stream, "event reset", TaskKind::control, [event]() -> aclError {
         signal(*event, false);
         return ACL_SUCCESS;
@@ -280,9 +264,8 @@ SIMNPU_EXPORT aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_
 
 SIMNPU_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecordedStatus* status) {
     SIMNPU_CALL("aclrtQueryEventStatus", "event=%p", handle);
-    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "the status pointer is null");
-    auto event = find_event(handle);
-    if (!event) return thread_errors().last;
+    if (!status) return is_null("the status pointer");
+    FIND_OR_RETURN(event, find_event(handle));
     *status = ACL_EVENT_RECORDED_STATUS_COMPLETE;
     if (auto* shared = event->between_processes()) {
         const uint64_t number = shared->recorded.load();
@@ -302,9 +285,8 @@ SIMNPU_EXPORT aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecord
 
 SIMNPU_EXPORT aclError aclrtQueryEventWaitStatus(aclrtEvent handle, aclrtEventWaitStatus* status) {
     SIMNPU_CALL("aclrtQueryEventWaitStatus", "event=%p", handle);
-    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "the status pointer is null");
-    auto event = find_event(handle);
-    if (!event) return thread_errors().last;
+    if (!status) return is_null("the status pointer");
+    FIND_OR_RETURN(event, find_event(handle));
     *status = event->pending_waits.load() == 0 ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
     return ACL_SUCCESS;
 }
@@ -313,8 +295,7 @@ namespace {
 
 // The time at which the event was passed; an error if it was not, or keeps no time.
 aclError passed_at(aclrtEvent handle, int64_t& nanoseconds) {
-    auto event = find_event(handle);
-    if (!event) return thread_errors().last;
+    FIND_OR_RETURN(event, find_event(handle));
     if (!(event->flags & ACL_EVENT_TIME_LINE))
         return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "the event was made without ACL_EVENT_TIME_LINE and keeps no time");
     if (event->flags & ACL_EVENT_IPC)
@@ -333,7 +314,7 @@ aclError passed_at(aclrtEvent handle, int64_t& nanoseconds) {
 
 SIMNPU_EXPORT aclError aclrtEventElapsedTime(float* ms, aclrtEvent start, aclrtEvent end) {
     SIMNPU_CALL("aclrtEventElapsedTime", "start=%p end=%p", start, end);
-    if (!ms) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!ms) return is_null("the result pointer");
     int64_t from = 0;
     int64_t to = 0;
     if (auto result = passed_at(start, from)) return result;
@@ -345,7 +326,7 @@ SIMNPU_EXPORT aclError aclrtEventElapsedTime(float* ms, aclrtEvent start, aclrtE
 // Microseconds on the device's clock.
 SIMNPU_EXPORT aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t* timestamp) {
     SIMNPU_CALL("aclrtEventGetTimestamp", "event=%p", event);
-    if (!timestamp) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!timestamp) return is_null("the result pointer");
     int64_t at = 0;
     if (auto result = passed_at(event, at)) return result;
     *timestamp = static_cast<uint64_t>(at / 1000);
@@ -354,18 +335,16 @@ SIMNPU_EXPORT aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t* timest
 
 SIMNPU_EXPORT aclError aclrtGetEventId(aclrtEvent handle, uint32_t* id) {
     SIMNPU_CALL("aclrtGetEventId", "event=%p", handle);
-    if (!id) return fail(ACL_ERROR_RT_PARAM_INVALID, "the id pointer is null");
-    auto event = find_event(handle);
-    if (!event) return thread_errors().last;
+    if (!id) return is_null("the id pointer");
+    FIND_OR_RETURN(event, find_event(handle));
     *id = event->id;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtIpcGetEventHandle(aclrtEvent handle, aclrtIpcEventHandle* out) {
     SIMNPU_CALL("aclrtIpcGetEventHandle", "event=%p", handle);
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the handle pointer is null");
-    auto event = find_event(handle);
-    if (!event) return thread_errors().last;
+    if (!out) return is_null("the handle pointer");
+    FIND_OR_RETURN(event, find_event(handle));
     if (!(event->flags & ACL_EVENT_IPC)) return fail(ACL_ERROR_RT_PARAM_INVALID, "the event was made without ACL_EVENT_IPC");
     if (auto result = share(*event)) return result;
     static_assert(sizeof(aclrtIpcEventHandle) >= kIdTextBytes);
@@ -376,13 +355,12 @@ SIMNPU_EXPORT aclError aclrtIpcGetEventHandle(aclrtEvent handle, aclrtIpcEventHa
 
 SIMNPU_EXPORT aclError aclrtIpcOpenEventHandle(aclrtIpcEventHandle handle, aclrtEvent* out) {
     SIMNPU_CALL("aclrtIpcOpenEventHandle");
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the event pointer is null");
+    if (!out) return is_null("the event pointer");
     *out = nullptr;
     uint64_t id = 0;
     if (!text_to_id(handle.reserved, id))
         return fail(ACL_ERROR_RT_PARAM_INVALID, "the handle is none of aclrtIpcGetEventHandle");
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    FIND_OR_RETURN(context, current_context());
     auto event = std::make_shared<Event>();
     if (auto result = find_offer(id, OfferKind::event, event->shared)) return result;
     event->offer = id;

@@ -139,8 +139,7 @@ aclError refuse_while_capturing(Stream& stream) {
 
 aclError refuse_legacy_while_capturing(const char* type, aclrtStream handle) {
     if (g_recording.load() == 0) return ACL_SUCCESS;
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     std::lock_guard lock(capture_mutex());
     if (!stream->capture) return ACL_SUCCESS;
     spoil(*stream->capture, std::string("operator ") + type + " of the legacy path was called on a stream under capture");
@@ -202,8 +201,7 @@ namespace {
 
 aclError begin(aclrtStream handle, const std::shared_ptr<Model>& given, aclmdlRICaptureMode mode) {
     if (!valid_mode(mode)) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown mode %d", static_cast<int>(mode));
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     if (stream->is_default)
         return fail(ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT, "the default stream cannot be captured, use a created one");
     std::lock_guard lock(capture_mutex());
@@ -265,16 +263,14 @@ SIMNPU_EXPORT aclError aclmdlRICaptureBegin(aclrtStream stream, aclmdlRICaptureM
 
 SIMNPU_EXPORT aclError aclmdlRICaptureToModelRIBegin(aclrtStream stream, aclmdlRI handle, aclmdlRICaptureMode mode) {
     SIMNPU_CALL("aclmdlRICaptureToModelRIBegin", "stream=%p model=%p mode=%d", stream, handle, static_cast<int>(mode));
-    auto model = find_model(handle);
-    if (!model) return thread_errors().last;
+    FIND_OR_RETURN(model, find_model(handle));
     return begin(stream, model, mode);
 }
 
 SIMNPU_EXPORT aclError aclmdlRICaptureGetInfo(aclrtStream handle, aclmdlRICaptureStatus* status, aclmdlRI* model) {
     SIMNPU_CALL("aclmdlRICaptureGetInfo", "stream=%p", handle);
-    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "the status pointer is null");
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    if (!status) return is_null("the status pointer");
+    FIND_OR_RETURN(stream, find_stream(handle));
     std::lock_guard lock(capture_mutex());
     const auto& capture = stream->capture;
     *status = !capture                            ? ACL_MODEL_RI_CAPTURE_STATUS_NONE
@@ -286,10 +282,9 @@ SIMNPU_EXPORT aclError aclmdlRICaptureGetInfo(aclrtStream handle, aclmdlRICaptur
 
 SIMNPU_EXPORT aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* out) {
     SIMNPU_CALL("aclmdlRICaptureEnd", "stream=%p", handle);
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the model pointer is null");
+    if (!out) return is_null("the model pointer");
     *out = nullptr;
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     std::lock_guard lock(capture_mutex());
     auto capture = stream->capture;
     if (!capture) return fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, "the stream is not being captured");
@@ -332,7 +327,7 @@ SIMNPU_EXPORT aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* out) {
 
 SIMNPU_EXPORT aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode* mode) {
     SIMNPU_CALL("aclmdlRICaptureThreadExchangeMode", "mode=%d", mode ? static_cast<int>(*mode) : -1);
-    if (!mode) return fail(ACL_ERROR_RT_PARAM_INVALID, "the mode pointer is null");
+    if (!mode) return is_null("the mode pointer");
     if (!valid_mode(*mode)) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown mode %d", static_cast<int>(*mode));
     std::swap(*mode, t_mode);
     return ACL_SUCCESS;
@@ -340,10 +335,8 @@ SIMNPU_EXPORT aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode* mo
 
 SIMNPU_EXPORT aclError aclmdlRIExecuteAsync(aclmdlRI handle, aclrtStream stream_handle) {
     SIMNPU_CALL("aclmdlRIExecuteAsync", "model=%p stream=%p", handle, stream_handle);
-    auto model = find_model(handle);
-    if (!model) return thread_errors().last;
-    auto stream = find_stream(stream_handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(model, find_model(handle));
+    FIND_OR_RETURN(stream, find_stream(stream_handle));
     {
         std::lock_guard lock(capture_mutex());
         if (model->capturing) return fail(ACL_ERROR_RT_MODEL_CAPTURED, "the model is still being captured");
@@ -353,8 +346,7 @@ SIMNPU_EXPORT aclError aclmdlRIExecuteAsync(aclmdlRI handle, aclrtStream stream_
 
 SIMNPU_EXPORT aclError aclmdlRIDestroy(aclmdlRI handle) {
     SIMNPU_CALL("aclmdlRIDestroy", "model=%p", handle);
-    auto model = find_model(handle);
-    if (!model) return thread_errors().last;
+    FIND_OR_RETURN(model, find_model(handle));
     {
         std::lock_guard lock(capture_mutex());
         if (model->capturing) return fail(ACL_ERROR_RT_MODEL_CAPTURED, "the model is still being captured");
@@ -367,17 +359,15 @@ SIMNPU_EXPORT aclError aclmdlRIDestroy(aclmdlRI handle) {
 
 SIMNPU_EXPORT aclError aclmdlRIGetId(aclmdlRI handle, uint32_t* id) {
     SIMNPU_CALL("aclmdlRIGetId", "model=%p", handle);
-    if (!id) return fail(ACL_ERROR_RT_PARAM_INVALID, "the id pointer is null");
-    auto model = find_model(handle);
-    if (!model) return thread_errors().last;
+    if (!id) return is_null("the id pointer");
+    FIND_OR_RETURN(model, find_model(handle));
     *id = model->id;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclmdlRIDebugPrint(aclmdlRI handle) {
     SIMNPU_CALL("aclmdlRIDebugPrint", "model=%p", handle);
-    auto model = find_model(handle);
-    if (!model) return thread_errors().last;
+    FIND_OR_RETURN(model, find_model(handle));
     std::lock_guard lock(model->mutex);
     std::printf("model %u: %zu tasks\n", model->id, model->nodes.size());
     for (size_t i = 0; i < model->nodes.size(); ++i)
@@ -388,9 +378,8 @@ SIMNPU_EXPORT aclError aclmdlRIDebugPrint(aclmdlRI handle) {
 
 SIMNPU_EXPORT aclError aclmdlRIDebugJsonPrint(aclmdlRI handle, const char* path SIMNPU_JSON_PRINT_FLAGS) {
     SIMNPU_CALL("aclmdlRIDebugJsonPrint", "model=%p path=%s", handle, path ? path : "(null)");
-    if (!path) return fail(ACL_ERROR_RT_PARAM_INVALID, "the path is null");
-    auto model = find_model(handle);
-    if (!model) return thread_errors().last;
+    if (!path) return is_null("the path");
+    FIND_OR_RETURN(model, find_model(handle));
     std::ofstream file(path);
     std::lock_guard lock(model->mutex);
     file << "{\"model\": " << model->id << ", \"tasks\": [";
@@ -404,8 +393,7 @@ SIMNPU_EXPORT aclError aclmdlRIDebugJsonPrint(aclmdlRI handle, const char* path 
 
 SIMNPU_EXPORT aclError aclmdlRICaptureTaskGrpBegin(aclrtStream handle) {
     SIMNPU_CALL("aclmdlRICaptureTaskGrpBegin", "stream=%p", handle);
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     std::lock_guard lock(capture_mutex());
     if (!stream->capture) return fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, "the stream is not being captured");
     if (stream->capture->open_group) return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "a task group is open already");
@@ -417,9 +405,8 @@ SIMNPU_EXPORT aclError aclmdlRICaptureTaskGrpBegin(aclrtStream handle) {
 
 SIMNPU_EXPORT aclError aclmdlRICaptureTaskGrpEnd(aclrtStream handle, aclrtTaskGrp* out) {
     SIMNPU_CALL("aclmdlRICaptureTaskGrpEnd", "stream=%p", handle);
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the handle pointer is null");
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    if (!out) return is_null("the handle pointer");
+    FIND_OR_RETURN(stream, find_stream(handle));
     std::lock_guard lock(capture_mutex());
     if (!stream->capture || !stream->capture->open_group || stream->capture->group_stream != stream.get())
         return fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "no task group was begun on this stream");
@@ -429,8 +416,7 @@ SIMNPU_EXPORT aclError aclmdlRICaptureTaskGrpEnd(aclrtStream handle, aclrtTaskGr
 
 SIMNPU_EXPORT aclError aclmdlRICaptureTaskUpdateBegin(aclrtStream handle, aclrtTaskGrp group_handle) {
     SIMNPU_CALL("aclmdlRICaptureTaskUpdateBegin", "stream=%p group=%p", handle, group_handle);
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     auto group = task_groups().find(group_handle);
     if (!group) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no live task group", group_handle);
     std::lock_guard lock(capture_mutex());
@@ -443,8 +429,7 @@ SIMNPU_EXPORT aclError aclmdlRICaptureTaskUpdateBegin(aclrtStream handle, aclrtT
 
 SIMNPU_EXPORT aclError aclmdlRICaptureTaskUpdateEnd(aclrtStream handle) {
     SIMNPU_CALL("aclmdlRICaptureTaskUpdateEnd", "stream=%p", handle);
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     std::shared_ptr<TaskGroup> group;
     std::deque<QueuedTask> tasks;
     {

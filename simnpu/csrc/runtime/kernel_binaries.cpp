@@ -125,7 +125,7 @@ std::string named_in(const void* data, size_t size) {
 }
 
 aclError load(const void* data, size_t size, void** handle) {
-    if (!handle) return fail(ACL_ERROR_RT_PARAM_INVALID, "the handle pointer is null");
+    if (!handle) return is_null("the handle pointer");
     *handle = nullptr;
     if (!data || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "the binary is null or has 0 bytes");
     if (!current_context()) return thread_errors().last;
@@ -250,7 +250,7 @@ using namespace simnpu;
 SIMNPU_EXPORT rtError_t rtDevBinaryRegister(const rtDevBinary_t* binary, void** handle) {
     SIMNPU_CALL_OR(remembered(simnpu_call_.refusal()), "rtDevBinaryRegister", "bytes=%llu",
                    binary ? static_cast<unsigned long long>(binary->length) : 0);
-    if (!binary) return remembered(fail(ACL_ERROR_RT_PARAM_INVALID, "the binary is null"));
+    if (!binary) return remembered(is_null("the binary"));
     return remembered(load(binary->data, binary->length, handle));
 }
 
@@ -263,7 +263,7 @@ SIMNPU_EXPORT rtError_t rtFunctionRegister(void* binary, const void* stub, const
     const auto* name = static_cast<const char*>(kernel_name);
     SIMNPU_CALL_OR(remembered(simnpu_call_.refusal()), "rtFunctionRegister", "binary=%p stub=%p kernel=%s", binary, stub,
                    name ? name : "");
-    if (!stub) return remembered(fail(ACL_ERROR_RT_PARAM_INVALID, "the stub is null"));
+    if (!stub) return remembered(is_null("the stub"));
     auto kernel = kernel_in(binary, name);
     if (!kernel) return remembered(thread_errors().last);
     auto& all = registry();
@@ -289,7 +289,7 @@ SIMNPU_EXPORT aclError aclrtBinaryUnLoad(aclrtBinHandle binHandle) {
 SIMNPU_EXPORT aclError aclrtBinaryGetFunction(const aclrtBinHandle binHandle, const char* kernelName, aclrtFuncHandle* funcHandle) {
     SIMNPU_CALL_OR(remembered(simnpu_call_.refusal()), "aclrtBinaryGetFunction", "binary=%p kernel=%s", binHandle,
                    kernelName ? kernelName : "");
-    if (!funcHandle) return remembered(fail(ACL_ERROR_RT_PARAM_INVALID, "the handle pointer is null"));
+    if (!funcHandle) return remembered(is_null("the handle pointer"));
     *funcHandle = nullptr;
     auto kernel = kernel_in(binHandle, kernelName);
     if (!kernel) return remembered(thread_errors().last);
@@ -305,9 +305,8 @@ SIMNPU_EXPORT aclError aclrtBinaryGetFunction(const aclrtBinHandle binHandle, co
 // Where the code begins: the host's, for both kinds of core.
 SIMNPU_EXPORT aclError aclrtGetFunctionAddr(aclrtFuncHandle funcHandle, void** aicAddr, void** aivAddr) {
     SIMNPU_CALL("aclrtGetFunctionAddr", "function=%p", funcHandle);
-    if (!aicAddr || !aivAddr) return fail(ACL_ERROR_RT_PARAM_INVALID, "a result pointer is null");
-    const auto kernel = find_kernel(funcHandle);
-    if (!kernel) return thread_errors().last;
+    if (!aicAddr || !aivAddr) return is_null("a result pointer");
+    FIND_OR_RETURN(kernel, find_kernel(funcHandle));
     *aicAddr = *aivAddr = reinterpret_cast<void*>(kernel->code->run);
     return ACL_SUCCESS;
 }

@@ -114,8 +114,7 @@ aclError check_launch(const Kernel& kernel, uint32_t blocks, const void* args, s
 }
 
 aclError launch(const void* function, uint32_t blocks, const void* args, size_t size, aclrtStream stream) {
-    const auto kernel = find_kernel(function);
-    if (!kernel) return thread_errors().last;
+    FIND_OR_RETURN(kernel, find_kernel(function));
     if (auto result = check_launch(*kernel, blocks, args, size)) return result;
     const auto arguments = std::make_shared<Arguments>(*kernel);
     arguments->fill(*kernel, args, size);
@@ -125,8 +124,7 @@ aclError launch(const void* function, uint32_t blocks, const void* args, size_t 
 // The arguments are in device memory, and read there when the kernel's turn comes.
 aclError launch_with_device_arguments(const void* function, uint32_t blocks, const void* args, size_t size,
                                       aclrtStream stream) {
-    const auto kernel = find_kernel(function);
-    if (!kernel) return thread_errors().last;
+    FIND_OR_RETURN(kernel, find_kernel(function));
     if (auto result = check_launch(*kernel, blocks, args, size)) return result;
     if (auto result = check_device_range("arguments", args, size)) return result;
     return enqueue(stream, [=]() -> aclError {
@@ -170,7 +168,7 @@ static uint64_t meeting_place = 0;
 
 SIMNPU_EXPORT rtError_t rtGetC2cCtrlAddr(uint64_t* address, uint32_t* bytes) {
     SIMNPU_CALL("rtGetC2cCtrlAddr");
-    if (!address || !bytes) return fail(ACL_ERROR_RT_PARAM_INVALID, "a result pointer is null");
+    if (!address || !bytes) return is_null("a result pointer");
     *address = reinterpret_cast<uintptr_t>(&meeting_place);
     *bytes = sizeof meeting_place;
     return ACL_SUCCESS;
@@ -178,7 +176,7 @@ SIMNPU_EXPORT rtError_t rtGetC2cCtrlAddr(uint64_t* address, uint32_t* bytes) {
 
 SIMNPU_EXPORT aclError aclrtGetHardwareSyncAddr(void** addr) {
     SIMNPU_CALL("aclrtGetHardwareSyncAddr");
-    if (!addr) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!addr) return is_null("the result pointer");
     *addr = &meeting_place;
     return ACL_SUCCESS;
 }

@@ -285,11 +285,10 @@ aclError map_device_pages(int32_t device, size_t bytes, void*& out, uint64_t& of
 }
 
 aclError allocate(void** out, size_t size) {
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!out) return is_null("the result pointer");
     *out = nullptr;
     if (size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "0 bytes asked for");
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    FIND_OR_RETURN(context, current_context());
     if (auto result = take_capacity(context->device, size)) return result;
     void* pages = nullptr;
     uint64_t offset = 0;
@@ -305,11 +304,10 @@ aclError allocate(void** out, size_t size) {
 }
 
 aclError allocate_pinned(void** out, size_t size) {
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!out) return is_null("the result pointer");
     *out = nullptr;
     if (size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "0 bytes asked for");
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    FIND_OR_RETURN(context, current_context());
     void* pages = nullptr;
     if (auto result = map_pages(size, pages)) return result;
     address_space().add({reinterpret_cast<uintptr_t>(pages), size, MemoryKind::pinned, context->device, 0});
@@ -318,7 +316,7 @@ aclError allocate_pinned(void** out, size_t size) {
 }
 
 aclError release(void* p, MemoryKind kind) {
-    if (!p) return fail(ACL_ERROR_RT_PARAM_INVALID, "the pointer is null");
+    if (!p) return is_null("the pointer");
     Allocation found;
     const auto address = reinterpret_cast<uintptr_t>(p);
     if (!address_space().at(address, found))
@@ -382,8 +380,7 @@ aclError check_copy(const void* dst, size_t room, const void* src, size_t bytes,
 }
 
 aclError copy_async(void* dst, size_t room, const void* src, size_t bytes, int kind, aclrtStream handle) {
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     InFlight here;
     if (auto result = check_copy(dst, room, src, bytes, kind)) return result;
     std::shared_ptr<char[]> staged;
@@ -464,7 +461,7 @@ SIMNPU_EXPORT aclError aclrtHostUnregister(void* ptr) {
 
 SIMNPU_EXPORT aclError aclrtPointerGetAttributes(const void* ptr, aclrtPtrAttributes* attributes) {
     SIMNPU_CALL("aclrtPointerGetAttributes", "ptr=%p", ptr);
-    if (!attributes) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!attributes) return is_null("the result pointer");
     *attributes = {};
     attributes->location.type = ACL_MEM_LOCATION_TYPE_UNREGISTERED;
     Allocation found;
@@ -512,8 +509,7 @@ SIMNPU_EXPORT aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value,
 
 SIMNPU_EXPORT aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count, aclrtStream handle) {
     SIMNPU_CALL("aclrtMemsetAsync", "ptr=%p room=%zu value=%d bytes=%zu stream=%p", devPtr, maxCount, value, count, handle);
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     if (auto result = check_fill(devPtr, maxCount, count)) return result;
     return enqueue_or_record(stream, current_name(), TaskKind::work, [=]() -> aclError {
         if (auto result = check_fill(devPtr, maxCount, count)) return result;
@@ -528,11 +524,10 @@ constexpr int kLastMemoryKind = 17; // ACL_MEM_P2P_HUGE1G
 
 SIMNPU_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free_bytes, size_t* total) {
     SIMNPU_CALL("aclrtGetMemInfo", "attr=%d", static_cast<int>(attr));
-    if (!free_bytes || !total) return fail(ACL_ERROR_RT_PARAM_INVALID, "a result pointer is null");
+    if (!free_bytes || !total) return is_null("a result pointer");
     if (static_cast<int>(attr) < 0 || static_cast<int>(attr) > kLastMemoryKind)
         return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown kind of memory %d", static_cast<int>(attr));
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    FIND_OR_RETURN(context, current_context());
     capacity(context->device, *free_bytes, *total);
     return ACL_SUCCESS;
 }

@@ -126,7 +126,7 @@ SIMNPU_EXPORT aclprofConfig* aclprofCreateConfig(uint32_t* devices, uint32_t cou
                                                  uint64_t what) {
     SIMNPU_CALL_OR(nullptr, "aclprofCreateConfig", "devices=%u what=%llx", count, static_cast<unsigned long long>(what));
     if (!devices && count > 0) {
-        fail(ACL_ERROR_INVALID_PARAM, "the list of devices is null");
+        is_null("the list of devices", ACL_ERROR_INVALID_PARAM);
         return nullptr;
     }
     for (uint32_t i = 0; i < count; ++i)
@@ -151,7 +151,7 @@ SIMNPU_EXPORT aclError aclprofDestroyConfig(const aclprofConfig* config) {
 
 SIMNPU_EXPORT aclError aclprofSetConfig(aclprofConfigType type, const char* value, size_t length) {
     SIMNPU_CALL("aclprofSetConfig", "type=%d value=%.*s", static_cast<int>(type), static_cast<int>(value ? length : 0), value ? value : "");
-    if (!value) return fail(ACL_ERROR_INVALID_PARAM, "the value is null");
+    if (!value) return is_null("the value", ACL_ERROR_INVALID_PARAM);
     return ACL_SUCCESS;
 }
 
@@ -204,7 +204,7 @@ SIMNPU_EXPORT void aclprofDestroyStepInfo(aclprofStepInfo* info) {
 
 SIMNPU_EXPORT aclError aclprofGetStepTimestamp(aclprofStepInfo* info, aclprofStepTag, aclrtStream) {
     SIMNPU_CALL("aclprofGetStepTimestamp");
-    if (!info) return fail(ACL_ERROR_INVALID_PARAM, "the step is null");
+    if (!info) return is_null("the step", ACL_ERROR_INVALID_PARAM);
     return ACL_SUCCESS;
 }
 

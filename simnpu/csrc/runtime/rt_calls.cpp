@@ -20,7 +20,7 @@ SIMNPU_EXPORT rtError_t rtGetSocVersion(char* version, const uint32_t room) {
 
 SIMNPU_EXPORT rtError_t rtGetAiCoreCount(uint32_t* count) {
     SIMNPU_CALL("rtGetAiCoreCount");
-    if (!count) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!count) return is_null("the result pointer");
     *count = kCubeCores;
     return ACL_SUCCESS;
 }

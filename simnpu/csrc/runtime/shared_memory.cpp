@@ -36,7 +36,7 @@ Exchange& exchange() {
 }
 
 aclError read_key(const char* key, uint64_t& id) {
-    if (!key) return fail(ACL_ERROR_RT_PARAM_INVALID, "the key is null");
+    if (!key) return is_null("the key");
     if (!text_to_id(key, id)) return fail(ACL_ERROR_RT_PARAM_INVALID, "the key is none of aclrtIpcMemGetExportKey");
     return ACL_SUCCESS;
 }
@@ -109,13 +109,12 @@ SIMNPU_EXPORT aclError aclrtIpcMemSetImportPid(const char* key, int32_t* pid, si
 
 SIMNPU_EXPORT aclError aclrtIpcMemImportByKey(void** devPtr, const char* key, uint64_t flags) {
     SIMNPU_CALL("aclrtIpcMemImportByKey", "flags=%llu", static_cast<unsigned long long>(flags));
-    if (!devPtr) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!devPtr) return is_null("the result pointer");
     *devPtr = nullptr;
     uint64_t id = 0;
     if (auto result = read_key(key, id)) return result;
     if (flags > 1) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown flags 0x%llx", static_cast<unsigned long long>(flags));
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    FIND_OR_RETURN(context, current_context());
     FoundOffer found;
     if (auto result = find_offer(id, OfferKind::memory, found)) return result;
     const int fd = open_offered_file(found);

@@ -116,6 +116,10 @@ bool stopping() {
     return g_stopping.load(std::memory_order_relaxed);
 }
 
+aclError process_is_ending() {
+    return fail(ACL_ERROR_RT_TASK_ABORT_STOP, "the process is ending");
+}
+
 void stop_workers() {
     if (broken_by_fork()) return;
     g_stopping.store(true);
@@ -193,8 +197,7 @@ aclError enqueue_or_record(const std::shared_ptr<Stream>& stream, const char* na
 }
 
 aclError enqueue(aclrtStream handle, Task task) {
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     return enqueue_or_record(stream, current_name(), TaskKind::work, std::move(task));
 }
 
@@ -222,12 +225,7 @@ aclError wait_for(Stream& stream, Deadline deadline, aclError timeout_code) {
     std::unique_lock lock(stream.mutex);
     const uint64_t target = stream.submitted;
     auto reached = [&] { return stream.finished >= target; };
-    if (deadline) {
-        if (!stream.quiet.wait_until(lock, *deadline, reached))
-            return fail(timeout_code, "the stream's work did not finish in time");
-    } else {
-        stream.quiet.wait(lock, reached);
-    }
+    if (!wait_until(lock, stream.quiet, deadline, reached)) return fail(timeout_code, "the stream's work did not finish in time");
     if (!stream.failure) return ACL_SUCCESS;
     return raise(std::exchange(stream.failure, Failure{}));
 }
@@ -253,17 +251,23 @@ using namespace simnpu;
 
 namespace {
 
+template <typename Value, typename Member>
+aclError read(aclrtStream handle, const char* what, Value* out, Member member) {
+    if (!out) return is_null(what);
+    FIND_OR_RETURN(stream, find_stream(handle));
+    *out = (*stream).*member;
+    return ACL_SUCCESS;
+}
+
 aclError create(aclrtStream* out, uint32_t priority, uint32_t flags) {
-    if (!out) return fail(ACL_ERROR_RT_PARAM_INVALID, "the stream pointer is null");
-    auto context = current_context();
-    if (!context) return thread_errors().last;
+    if (!out) return is_null("the stream pointer");
+    FIND_OR_RETURN(context, current_context());
     *out = make_stream(context, priority, flags, false)->handle;
     return ACL_SUCCESS;
 }
 
 aclError destroy(aclrtStream handle, bool force) {
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     if (stream->is_default)
         return fail(ACL_ERROR_RT_PARAM_INVALID, "the default stream goes with its context and cannot be destroyed");
     if (auto result = refuse_while_capturing(*stream)) return result;
@@ -274,8 +278,7 @@ aclError destroy(aclrtStream handle, bool force) {
 
 aclError synchronize(aclrtStream handle, int32_t timeout) {
     if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "timeout %d: give milliseconds, or -1 for none", timeout);
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     if (auto result = refuse_while_capturing(*stream)) return result;
     return wait_for(*stream, deadline_after(timeout), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
 }
@@ -315,9 +318,8 @@ SIMNPU_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int
 
 SIMNPU_EXPORT aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {
     SIMNPU_CALL("aclrtStreamQuery", "stream=%p", handle);
-    if (!status) return fail(ACL_ERROR_RT_PARAM_INVALID, "the status pointer is null");
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    if (!status) return is_null("the status pointer");
+    FIND_OR_RETURN(stream, find_stream(handle));
     if (auto result = refuse_while_capturing(*stream)) return result;
     std::lock_guard lock(stream->mutex);
     if (stream->failure) return raise(std::exchange(stream->failure, Failure{}));
@@ -327,29 +329,17 @@ SIMNPU_EXPORT aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* s
 
 SIMNPU_EXPORT aclError aclrtStreamGetId(aclrtStream handle, int32_t* id) {
     SIMNPU_CALL("aclrtStreamGetId", "stream=%p", handle);
-    if (!id) return fail(ACL_ERROR_RT_PARAM_INVALID, "the id pointer is null");
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
-    *id = stream->id;
-    return ACL_SUCCESS;
+    return read(handle, "the id pointer", id, &Stream::id);
 }
 
 SIMNPU_EXPORT aclError aclrtStreamGetPriority(aclrtStream handle, uint32_t* priority) {
     SIMNPU_CALL("aclrtStreamGetPriority", "stream=%p", handle);
-    if (!priority) return fail(ACL_ERROR_RT_PARAM_INVALID, "the priority pointer is null");
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
-    *priority = stream->priority;
-    return ACL_SUCCESS;
+    return read(handle, "the priority pointer", priority, &Stream::priority);
 }
 
 SIMNPU_EXPORT aclError aclrtStreamGetFlags(aclrtStream handle, uint32_t* flags) {
     SIMNPU_CALL("aclrtStreamGetFlags", "stream=%p", handle);
-    if (!flags) return fail(ACL_ERROR_RT_PARAM_INVALID, "the flags pointer is null");
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
-    *flags = stream->flags;
-    return ACL_SUCCESS;
+    return read(handle, "the flags pointer", flags, &Stream::flags);
 }
 
 SIMNPU_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mode) {
@@ -357,8 +347,7 @@ SIMNPU_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mo
     if (mode != ACL_CONTINUE_ON_FAILURE && mode != ACL_STOP_ON_FAILURE)
         return fail(ACL_ERROR_RT_PARAM_INVALID, "mode %llu: give 0 (continue) or 1 (stop)",
                     static_cast<unsigned long long>(mode));
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     std::lock_guard lock(stream->mutex);
     stream->stop_on_failure = mode == ACL_STOP_ON_FAILURE;
     return ACL_SUCCESS;
@@ -366,17 +355,12 @@ SIMNPU_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mo
 
 SIMNPU_EXPORT aclError aclrtSetStreamOverflowSwitch(aclrtStream handle, uint32_t flag) {
     SIMNPU_CALL("aclrtSetStreamOverflowSwitch", "stream=%p flag=%u", handle, flag);
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
+    FIND_OR_RETURN(stream, find_stream(handle));
     stream->overflow_switch = flag;
     return ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtGetStreamOverflowSwitch(aclrtStream handle, uint32_t* flag) {
     SIMNPU_CALL("aclrtGetStreamOverflowSwitch", "stream=%p", handle);
-    if (!flag) return fail(ACL_ERROR_RT_PARAM_INVALID, "the flag pointer is null");
-    auto stream = find_stream(handle);
-    if (!stream) return thread_errors().last;
-    *flag = stream->overflow_switch;
-    return ACL_SUCCESS;
+    return read(handle, "the flag pointer", flag, &Stream::overflow_switch);
 }

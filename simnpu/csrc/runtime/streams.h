@@ -75,6 +75,14 @@ std::atomic<int64_t>& work_in_flight();
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 Deadline deadline_after(int32_t milliseconds); // -1: none
 
+// Waits in a thread of the caller's. False if the deadline passed first.
+template <typename Ready>
+bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, Deadline deadline, Ready ready) {
+    if (deadline) return condition.wait_until(lock, *deadline, ready);
+    condition.wait(lock, ready);
+    return true;
+}
+
 // Waits until everything queued so far has finished; `timeout_code` if the deadline passes. Reports and clears the failure.
 aclError wait_for(Stream& stream, Deadline deadline, aclError timeout_code);
 
@@ -87,6 +95,9 @@ bool stopping();
 // Wait on a condition variable inside a worker that must also wake when the process ends. `ready` is called under the lock.
 template <typename Ready>
 bool wait_in_worker(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, Ready ready);
+
+// What a task returns that stopped waiting for that reason.
+aclError process_is_ending();
 
 void stop_workers();
 

@@ -195,7 +195,7 @@ SIMNPU_EXPORT aclError aclrtUnmapMem(void* virPtr) {
 SIMNPU_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop, aclrtMemGranularityOptions option,
                                                         size_t* granularity) {
     SIMNPU_CALL("aclrtMemGetAllocationGranularity", "option=%d", static_cast<int>(option));
-    if (!prop || !granularity) return fail(ACL_ERROR_RT_PARAM_INVALID, "a pointer is null");
+    if (!prop || !granularity) return is_null("a pointer");
     *granularity = kGranularity;
     return ACL_SUCCESS;
 }
@@ -211,7 +211,7 @@ SIMNPU_EXPORT aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
                                                        uint64_t* shareableHandle) {
     SIMNPU_CALL("aclrtMemExportToShareableHandle", "handle=%p type=%d flags=%llu", handle, static_cast<int>(handleType),
                 static_cast<unsigned long long>(flags));
-    if (!shareableHandle) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!shareableHandle) return is_null("the result pointer");
     if (flags > 1)
         return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown flags 0x%llx", static_cast<unsigned long long>(flags));
     auto memory = physical().find(handle);
@@ -233,7 +233,7 @@ SIMNPU_EXPORT aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle,
 
 SIMNPU_EXPORT aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t deviceId, aclrtDrvMemHandle* handle) {
     SIMNPU_CALL("aclrtMemImportFromShareableHandle", "handle=%llx device=%d", static_cast<unsigned long long>(shareableHandle), deviceId);
-    if (!handle) return fail(ACL_ERROR_RT_PARAM_INVALID, "the result pointer is null");
+    if (!handle) return is_null("the result pointer");
     if (!valid_device(deviceId)) return thread_errors().last;
     FoundOffer found;
     if (auto result = find_offer(shareableHandle, OfferKind::physical, found)) return result;

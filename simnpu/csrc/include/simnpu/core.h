@@ -43,6 +43,9 @@ private:
 // text travels with the stream.
 SIMNPU_API aclError fail(aclError code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
+// The error of a null pointer: "WHAT is null".
+SIMNPU_API aclError is_null(const char* what, aclError code = ACL_ERROR_RT_PARAM_INVALID);
+
 // The error to return from an entry point that exists only because the wheel needs the symbol.
 SIMNPU_API aclError not_simulated();
 
