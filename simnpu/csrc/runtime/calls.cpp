@@ -3,7 +3,7 @@
 #include "calls.h"
 
 #include "config.h"
-#include "errors.h"
+#include "simnpu/core.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -154,7 +154,8 @@ Call::Call(const CallSite& site, bool always)
     arguments_[0] = '\0';
     if (!always) {
         if (!accounts().problem.empty()) {
-            refusal_ = raise({ACL_ERROR_INVALID_PARAM, accounts().problem});
+            const Named nothing(""); // the text says what is wrong with the environment, whatever the call
+            refusal_ = fail(ACL_ERROR_INVALID_PARAM, "%s", accounts().problem.c_str());
             return;
         }
         if (broken_by_fork()) {
@@ -201,6 +202,17 @@ size_t hand_out(const std::string& text, char* buffer, size_t room) {
     return text.size() + 1;
 }
 
+// "name number" per line, of the numbers that are not 0.
+template <typename Number>
+size_t hand_out_each(Number number, char* buffer, size_t room) {
+    auto& all = accounts();
+    std::string text;
+    std::lock_guard lock(all.mutex);
+    for (const auto& [name, counter] : all.counters)
+        if (auto value = (counter.*number).load()) text += name + " " + std::to_string(value) + "\n";
+    return hand_out(text, buffer, room);
+}
+
 } // namespace
 } // namespace simnpu
 
@@ -208,12 +220,7 @@ using namespace simnpu;
 
 // "name count" per line, for simnpu/calls.py.
 SIMNPU_EXPORT size_t simnpu_counts(char* buffer, size_t room) {
-    auto& all = accounts();
-    std::string text;
-    std::lock_guard lock(all.mutex);
-    for (const auto& [name, counter] : all.counters)
-        if (auto count = counter.count.load()) text += name + " " + std::to_string(count) + "\n";
-    return hand_out(text, buffer, room);
+    return hand_out_each(&Counter::count, buffer, room);
 }
 
 // From now on the time inside calls is added up (on: not 0), or not.
@@ -223,12 +230,7 @@ SIMNPU_EXPORT void simnpu_time_calls(int on) {
 
 // "name nanoseconds" per line, of the calls made while timing was on.
 SIMNPU_EXPORT size_t simnpu_call_times(char* buffer, size_t room) {
-    auto& all = accounts();
-    std::string text;
-    std::lock_guard lock(all.mutex);
-    for (const auto& [name, counter] : all.counters)
-        if (auto spent = counter.nanoseconds.load()) text += name + " " + std::to_string(spent) + "\n";
-    return hand_out(text, buffer, room);
+    return hand_out_each(&Counter::nanoseconds, buffer, room);
 }
 
 // 1 if a log is kept (SIMNPU_LOG).

@@ -1,48 +1,25 @@
 #include "devices.h"
 
-#include "calls.h"
 #include "config.h"
-#include "events.h"
-#include "graphs.h"
-#include "memory.h"
-#include "streams.h"
+#include "errors.h"
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 namespace simnpu {
 namespace {
 
-struct Device {
-    int uses = 0; // aclrtSetDevice without aclrtResetDevice
-    std::shared_ptr<Context> primary;
-    uint32_t cube_limit = kCubeCores;
-    uint32_t vector_limit = kVectorCores;
-};
+thread_local std::weak_ptr<Context> t_context;
+thread_local bool t_had_context = false;
 
-struct Machine {
-    std::mutex mutex;
-    bool frozen = false; // the list of visible devices is fixed
-    std::vector<int32_t> visible;
-    std::vector<Device> devices;
-    bool initialized = false;
-    std::array<std::atomic<int64_t>, 3> options{}; // by aclSysParamOpt, for contexts yet to come
-    std::atomic<int> saturation{ACL_RT_OVERFLOW_MODE_INFNAN};
-    std::atomic<uint64_t> execute_timeout_us{0};
-};
+} // namespace
 
 Machine& machine() {
     static Machine& instance = *new Machine;
     return instance;
 }
 
-thread_local std::weak_ptr<Context> t_context;
-thread_local bool t_had_context = false;
-
-// With the machine locked.
 void freeze(Machine& all) {
     if (all.frozen) return;
     all.visible = visible_devices();
@@ -54,37 +31,6 @@ void make_current(const std::shared_ptr<Context>& context) {
     t_context = context;
     t_had_context = true;
 }
-
-std::shared_ptr<Context> make_context(int32_t device, bool primary) {
-    auto context = std::make_shared<Context>();
-    context->device = device;
-    context->primary = primary;
-    for (size_t i = 0; i < context->options.size(); ++i) context->options[i] = machine().options[i].load();
-    context->default_stream = make_stream(context, 0, 0, true);
-    context->handle = contexts().add(context);
-    mark_device_used();
-    return context;
-}
-
-// Ends everything on the device: waits for its streams, then its streams, events, graphs, memory and contexts are gone.
-aclError reset(int32_t device) {
-    drop_models_of(device);
-    Failure first;
-    for (const auto& stream : streams().take_if([device](const Stream& s) { return s.device == device; })) {
-        close_stream(*stream, false);
-        const auto failure = isolated([&] { return wait_for(*stream, std::nullopt, ACL_SUCCESS); });
-        if (failure && !first) first = failure;
-    }
-    events().take_if([device](const Event& e) { return e.device == device; });
-    drop_memory_of(device);
-    contexts().take_if([device](const Context& c) { return c.device == device; });
-    auto& all = machine();
-    std::lock_guard lock(all.mutex);
-    all.devices[static_cast<size_t>(device)] = Device{};
-    return first ? raise(first) : ACL_SUCCESS;
-}
-
-} // namespace
 
 HandleTable<Context>& contexts() {
     static HandleTable<Context>& table = *new HandleTable<Context>(0x51);
@@ -151,51 +97,10 @@ bool known_option(aclSysParamOpt option) {
     return static_cast<int>(option) >= 0 && static_cast<size_t>(option) < machine().options.size();
 }
 
-aclError synchronize_device(int32_t timeout) {
-    if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "timeout %d: give milliseconds, or -1 for none", timeout);
-    FIND_OR_RETURN(context, current_context());
-    if (auto result = refuse_while_device_captures(context->device)) return result;
-    const auto deadline = deadline_after(timeout);
-    Failure first;
-    for (const auto& stream : streams().all()) {
-        if (stream->device != context->device) continue;
-        const auto failure = isolated([&] { return wait_for(*stream, deadline, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT); });
-        if (failure && !first) first = failure;
-    }
-    return first ? raise(first) : ACL_SUCCESS;
-}
-
 } // namespace
 } // namespace simnpu
 
 using namespace simnpu;
-
-SIMNPU_EXPORT aclError aclInit(const char* configPath) {
-    SIMNPU_CALL("aclInit", "config=%s", configPath ? configPath : "(null)");
-    if (configPath && *configPath && ::access(configPath, R_OK) != 0)
-        return fail(ACL_ERROR_INVALID_FILE, "cannot read the configuration file %s", configPath);
-    auto& all = machine();
-    std::lock_guard lock(all.mutex);
-    if (all.initialized) return fail(ACL_ERROR_REPEAT_INITIALIZE, "called before, without aclFinalize in between");
-    all.initialized = true;
-    return ACL_SUCCESS;
-}
-
-SIMNPU_EXPORT aclError aclFinalize() {
-    SIMNPU_CALL("aclFinalize");
-    size_t count = 0;
-    {
-        auto& all = machine();
-        std::lock_guard lock(all.mutex);
-        if (!all.initialized) return fail(ACL_ERROR_REPEAT_FINALIZE, "aclInit was not called, or aclFinalize was already");
-        all.initialized = false;
-        count = all.devices.size();
-    }
-    aclError first = ACL_SUCCESS;
-    for (size_t device = 0; device < count; ++device)
-        if (auto result = reset(static_cast<int32_t>(device)); result && !first) first = result;
-    return first;
-}
 
 SIMNPU_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
     SIMNPU_CALL("aclrtGetDeviceCount");
@@ -204,81 +109,12 @@ SIMNPU_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
     return ACL_SUCCESS;
 }
 
-SIMNPU_EXPORT aclError aclrtSetDevice(int32_t deviceId) {
-    SIMNPU_CALL("aclrtSetDevice", "device=%d", deviceId);
-    if (!valid_device(deviceId)) return thread_errors().last;
-    auto& all = machine();
-    std::lock_guard lock(all.mutex);
-    freeze(all);
-    auto& device = all.devices[static_cast<size_t>(deviceId)];
-    ++device.uses;
-    if (!device.primary) device.primary = make_context(deviceId, true);
-    make_current(device.primary);
-    return ACL_SUCCESS;
-}
-
-SIMNPU_EXPORT aclError aclrtResetDevice(int32_t deviceId) {
-    SIMNPU_CALL("aclrtResetDevice", "device=%d", deviceId);
-    if (!valid_device(deviceId)) return thread_errors().last;
-    {
-        auto& all = machine();
-        std::lock_guard lock(all.mutex);
-        freeze(all);
-        auto& device = all.devices[static_cast<size_t>(deviceId)];
-        if (device.uses == 0) return fail(ACL_ERROR_RT_CONTEXT_NULL, "device %d is not set", deviceId);
-        // Every aclrtSetDevice counts; the last matching reset ends the device.
-        if (--device.uses > 0) return ACL_SUCCESS;
-    }
-    return reset(deviceId);
-}
-
-SIMNPU_EXPORT aclError aclrtResetDeviceForce(int32_t deviceId) {
-    SIMNPU_CALL("aclrtResetDeviceForce", "device=%d", deviceId);
-    if (!valid_device(deviceId)) return thread_errors().last;
-    {
-        auto& all = machine();
-        std::lock_guard lock(all.mutex);
-        freeze(all);
-    }
-    return reset(deviceId);
-}
-
 SIMNPU_EXPORT aclError aclrtGetDevice(int32_t* deviceId) {
     SIMNPU_CALL("aclrtGetDevice");
     if (!deviceId) return is_null("the result pointer");
     FIND_OR_RETURN(context, current_context());
     *deviceId = context->device;
     return ACL_SUCCESS;
-}
-
-SIMNPU_EXPORT aclError aclrtCreateContext(aclrtContext* out, int32_t deviceId) {
-    SIMNPU_CALL("aclrtCreateContext", "device=%d", deviceId);
-    if (!out) return is_null("the result pointer");
-    if (!valid_device(deviceId)) return thread_errors().last;
-    {
-        auto& all = machine();
-        std::lock_guard lock(all.mutex);
-        freeze(all);
-    }
-    auto context = make_context(deviceId, false);
-    make_current(context);
-    *out = context->handle;
-    return ACL_SUCCESS;
-}
-
-SIMNPU_EXPORT aclError aclrtDestroyContext(aclrtContext handle) {
-    SIMNPU_CALL("aclrtDestroyContext", "context=%p", handle);
-    auto context = contexts().find(handle);
-    if (!context) return fail(ACL_ERROR_RT_CONTEXT_NULL, "%p is no live context", handle);
-    if (context->primary) return fail(ACL_ERROR_RT_PARAM_INVALID, "the context of aclrtSetDevice ends with aclrtResetDevice");
-    contexts().take(handle);
-    Failure first;
-    for (const auto& stream : streams().take_if([&](const Stream& s) { return s.context.lock() == context; })) {
-        close_stream(*stream, false);
-        const auto failure = isolated([&] { return wait_for(*stream, std::nullopt, ACL_SUCCESS); });
-        if (failure && !first) first = failure;
-    }
-    return first ? raise(first) : ACL_SUCCESS;
 }
 
 SIMNPU_EXPORT aclError aclrtSetCurrentContext(aclrtContext handle) {
@@ -298,14 +134,6 @@ SIMNPU_EXPORT aclError aclrtGetCurrentContext(aclrtContext* out) {
     return ACL_SUCCESS;
 }
 
-SIMNPU_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
-    SIMNPU_CALL("aclrtCtxGetCurrentDefaultStream");
-    if (!stream) return is_null("the result pointer");
-    FIND_OR_RETURN(context, current_context());
-    *stream = context->default_stream->handle;
-    return ACL_SUCCESS;
-}
-
 SIMNPU_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags, int32_t* active) {
     SIMNPU_CALL("aclrtGetPrimaryCtxState", "device=%d", deviceId);
     if (!active) return is_null("the result pointer");
@@ -315,16 +143,6 @@ SIMNPU_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags
     if (flags) *flags = 0;
     *active = all.frozen && all.devices[static_cast<size_t>(deviceId)].primary ? 1 : 0;
     return ACL_SUCCESS;
-}
-
-SIMNPU_EXPORT aclError aclrtSynchronizeDevice() {
-    SIMNPU_CALL("aclrtSynchronizeDevice");
-    return synchronize_device(-1);
-}
-
-SIMNPU_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
-    SIMNPU_CALL("aclrtSynchronizeDeviceWithTimeout", "timeout=%d", timeout);
-    return synchronize_device(timeout);
 }
 
 SIMNPU_EXPORT const char* aclrtGetSocName() {

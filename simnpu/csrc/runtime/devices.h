@@ -8,6 +8,8 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 namespace simnpu {
 
@@ -30,6 +32,32 @@ struct Context {
 };
 
 HandleTable<Context>& contexts();
+
+struct Device {
+    int uses = 0; // aclrtSetDevice without aclrtResetDevice
+    std::shared_ptr<Context> primary;
+    uint32_t cube_limit = kCubeCores;
+    uint32_t vector_limit = kVectorCores;
+};
+
+struct Machine {
+    std::mutex mutex;
+    bool frozen = false; // the list of visible devices is fixed
+    std::vector<int32_t> visible;
+    std::vector<Device> devices;
+    bool initialized = false;
+    std::array<std::atomic<int64_t>, 3> options{}; // by aclSysParamOpt, for contexts yet to come
+    std::atomic<int> saturation{ACL_RT_OVERFLOW_MODE_INFNAN};
+    std::atomic<uint64_t> execute_timeout_us{0};
+};
+
+Machine& machine();
+
+// Fixes the list of visible devices. With the machine locked.
+void freeze(Machine& all);
+
+// The context is this thread's from now on.
+void make_current(const std::shared_ptr<Context>& context);
 
 // The context of this thread; with none, or one that was destroyed or reset, records the error and returns nullptr.
 std::shared_ptr<Context> current_context();

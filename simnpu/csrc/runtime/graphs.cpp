@@ -44,11 +44,11 @@ void merge(std::map<const Stream*, size_t>& into, const std::map<const Stream*, 
     }
 }
 
-void spoil(Capture& capture, const std::string& why) {
+void invalidate(Capture& capture, const std::string& why) {
     if (capture.invalid_because.empty()) capture.invalid_because = why;
 }
 
-aclError spoiled(const Capture& capture) {
+aclError invalidated(const Capture& capture) {
     return fail(ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED, "the capture is no longer valid: %s", capture.invalid_because.c_str());
 }
 
@@ -75,7 +75,7 @@ bool record_instead(const std::shared_ptr<Stream>& stream, const char* name, Tas
     if (!stream->capture) return false;
     Capture& capture = *stream->capture;
     if (!capture.invalid_because.empty()) {
-        result = spoiled(capture);
+        result = invalidated(capture);
         return true;
     }
     std::lock_guard model_lock(capture.model->mutex);
@@ -91,7 +91,7 @@ bool record_mark(const std::shared_ptr<Stream>& stream, Recording& recording, ac
     std::lock_guard lock(capture_mutex());
     if (!stream->capture) return false;
     if (!stream->capture->invalid_because.empty()) {
-        result = spoiled(*stream->capture);
+        result = invalidated(*stream->capture);
         return true;
     }
     recording.capture = stream->capture;
@@ -104,7 +104,7 @@ bool join_capture(const std::shared_ptr<Stream>& stream, const Recording& record
     std::lock_guard lock(capture_mutex());
     if (!recording.capture) {
         if (!stream->capture) return false;
-        spoil(*stream->capture, "it waited for an event from outside");
+        invalidate(*stream->capture, "it waited for an event from outside");
         result = fail(ACL_ERROR_RT_CAPTURE_DEPENDENCY,
                       "a stream under capture cannot wait for an event recorded outside the capture");
         return true;
@@ -114,8 +114,8 @@ bool join_capture(const std::shared_ptr<Stream>& stream, const Recording& record
         return true;
     }
     if (stream->capture && stream->capture != recording.capture) {
-        spoil(*stream->capture, "it waited for an event of another capture");
-        spoil(*recording.capture, "another capture waited for its event");
+        invalidate(*stream->capture, "it waited for an event of another capture");
+        invalidate(*recording.capture, "another capture waited for its event");
         result = fail(ACL_ERROR_STREAM_CAPTURE_CONFLICT, "the stream and the event belong to two different captures");
         return true;
     }
@@ -133,7 +133,7 @@ aclError refuse_while_capturing(Stream& stream) {
     if (g_recording.load() == 0) return ACL_SUCCESS;
     std::lock_guard lock(capture_mutex());
     if (!stream.capture) return ACL_SUCCESS;
-    spoil(*stream.capture, std::string(current_name()) + " was called on a stream under capture");
+    invalidate(*stream.capture, std::string(current_name()) + " was called on a stream under capture");
     return fail(ACL_ERROR_RT_STREAM_CAPTURED, "the stream is being captured, its work is recorded and does not run");
 }
 
@@ -142,7 +142,7 @@ aclError refuse_legacy_while_capturing(const char* type, aclrtStream handle) {
     FIND_OR_RETURN(stream, find_stream(handle));
     std::lock_guard lock(capture_mutex());
     if (!stream->capture) return ACL_SUCCESS;
-    spoil(*stream->capture, std::string("operator ") + type + " of the legacy path was called on a stream under capture");
+    invalidate(*stream->capture, std::string("operator ") + type + " of the legacy path was called on a stream under capture");
     return fail(ACL_ERROR_RT_STREAM_CAPTURED, "operator %s of the legacy path cannot be recorded into a graph", type);
 }
 
@@ -151,7 +151,7 @@ aclError refuse_while_device_captures(int32_t device) {
     std::lock_guard lock(capture_mutex());
     for (const auto& capture : active_captures()) {
         if (capture->origin->device != device) continue;
-        spoil(*capture, std::string(current_name()) + " was called during the capture");
+        invalidate(*capture, std::string(current_name()) + " was called during the capture");
         return fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "a stream of device %d is being captured", device);
     }
     return ACL_SUCCESS;
@@ -166,7 +166,7 @@ aclError refuse_unsafe_during_capture() {
                                    ? ours || t_mode == ACL_MODEL_RI_CAPTURE_MODE_GLOBAL
                                    : ours && capture->mode == ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL;
         if (!forbidden) continue;
-        spoil(*capture, std::string(current_name()) + " was called during the capture");
+        invalidate(*capture, std::string(current_name()) + " was called during the capture");
         return fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT,
                     "not allowed while a stream is captured in mode %s; use the asynchronous form, or the relaxed mode",
                     capture->mode == ACL_MODEL_RI_CAPTURE_MODE_GLOBAL ? "global" : "thread local");
@@ -301,7 +301,7 @@ SIMNPU_EXPORT aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* out) {
 
     aclError result = ACL_SUCCESS;
     if (!capture->invalid_because.empty()) {
-        result = spoiled(*capture);
+        result = invalidated(*capture);
     } else if (capture->open_group) {
         result = fail(ACL_ERROR_STREAM_TASK_GROUP_STATUS, "a task group was begun and not ended");
     } else {

@@ -1,12 +1,13 @@
 // Graph capture: while a stream is captured its tasks are recorded into a model, which replays them in order.
 #pragma once
 
-#include "events.h"
+#include "recording.h"
 #include "streams.h"
 
 #include <map>
 #include <set>
 #include <thread>
+#include <vector>
 
 namespace simnpu {
 
@@ -54,9 +55,9 @@ bool record_mark(const std::shared_ptr<Stream>& stream, Recording& recording, ac
 // If the recording or the stream belongs to a capture, makes the stream part of it (or fails); false if neither does.
 bool join_capture(const std::shared_ptr<Stream>& stream, const Recording& recording, aclError& result);
 
-// Waiting for a stream that only records would wait for ever: refuses, and spoils the capture. ACL_SUCCESS if not captured.
+// Waiting for a stream that only records would wait for ever: refuses, and invalidates the capture. ACL_SUCCESS if not captured.
 aclError refuse_while_capturing(Stream& stream);
-// Operators of the legacy path cannot be recorded: refuses one on a stream under capture, and spoils the capture.
+// Operators of the legacy path cannot be recorded: refuses one on a stream under capture, and invalidates the capture.
 aclError refuse_legacy_while_capturing(const char* type, aclrtStream handle);
 aclError refuse_while_device_captures(int32_t device);
 

@@ -3,6 +3,7 @@
 
 #include "simnpu/cann.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -69,15 +70,21 @@ AddressSpace& address_space();
 aclError take_capacity(int32_t device, size_t bytes);
 void return_capacity(int32_t device, size_t bytes);
 void capacity(int32_t device, size_t& free_bytes, size_t& total_bytes);
+void usage(int32_t device, uint64_t& used, uint64_t& peak); // in bytes, now and at most
 
 // A device's memory is one file without a name, so that other processes can map parts of it. Every allocation has a place of
 // its own there; what was freed is given back to the host. -1 before the first allocation.
 int device_file(int32_t device);
+// New pages of that file, between guards; `offset` is their place in it.
+aclError map_device_pages(int32_t device, size_t bytes, void*& out, uint64_t& offset);
 
-// Unmaps memory that was freed, and the guards beside it, once no stream has work that might still touch it.
-void retire(uintptr_t base, size_t bytes);
+// What may touch memory now: tasks queued or running, on live streams and on those being destroyed, and each InFlight (core.h).
+std::atomic<int64_t>& work_in_flight();
+
+// A deferred free: unmaps the memory, and the guards beside it, once no stream has work that might still touch it.
+void defer_free(uintptr_t base, size_t bytes);
 // The same for an allocation that was taken out of the address space.
-void retire(const Allocation& allocation);
+void defer_free(const Allocation& allocation);
 
 size_t page_rounded(size_t bytes);
 
@@ -89,14 +96,6 @@ void* map_between_guards(size_t bytes, int fd, uint64_t offset);
 // A write into the slack does not fault, but it is seen: the slack is full of a pattern. `at` receives the first changed byte.
 void fill_slack(const Allocation& allocation);
 bool slack_is_whole(const Allocation& allocation, size_t& at);
-
-// After a device reset: all its memory goes.
-void drop_memory_of(int32_t device);
-void drop_physical_memory_of(int32_t device); // virtual_memory.cpp
-
-// Other processes can no longer open what is being freed (shared_memory.cpp).
-void withdraw_memory(const Allocation& allocation);
-void forget_imports_of(int32_t device);
 
 // Records an error unless the range lies in live memory of a device; `what` names it in the message.
 aclError check_device_range(const char* what, const void* p, size_t bytes);

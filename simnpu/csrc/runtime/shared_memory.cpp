@@ -1,7 +1,8 @@
 // Device memory that one process allocates and others use (aclrtIpcMem…), as torch.multiprocessing hands tensors over.
+#include "shared_memory.h"
+
 #include "devices.h"
 #include "errors.h"
-#include "memory.h"
 #include "sharing.h"
 #include "simnpu/core.h"
 
@@ -148,7 +149,7 @@ SIMNPU_EXPORT aclError aclrtIpcMemClose(const char* key) {
         for (auto at = first; at != last; ++at) {
             Allocation gone;
             all.device_of_imported.erase(at->second);
-            if (address_space().take(at->second, gone)) retire(gone);
+            if (address_space().take(at->second, gone)) defer_free(gone);
         }
         all.imported.erase(first, last);
         return ACL_SUCCESS;

@@ -2,6 +2,7 @@
 
 #include "calls.h"
 #include "graphs.h"
+#include "memory.h"
 
 #include <pthread.h>
 
@@ -201,19 +202,6 @@ aclError enqueue(aclrtStream handle, Task task) {
     return enqueue_or_record(stream, current_name(), TaskKind::work, std::move(task));
 }
 
-std::atomic<int64_t>& work_in_flight() {
-    static std::atomic<int64_t> count{0};
-    return count;
-}
-
-InFlight::InFlight() {
-    work_in_flight().fetch_add(1);
-}
-
-InFlight::~InFlight() {
-    work_in_flight().fetch_sub(1);
-}
-
 Deadline deadline_after(int32_t milliseconds) {
     if (milliseconds < 0) return std::nullopt;
     return std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
@@ -281,6 +269,20 @@ aclError synchronize(aclrtStream handle, int32_t timeout) {
     FIND_OR_RETURN(stream, find_stream(handle));
     if (auto result = refuse_while_capturing(*stream)) return result;
     return wait_for(*stream, deadline_after(timeout), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+}
+
+aclError synchronize_device(int32_t timeout) {
+    if (timeout < -1) return fail(ACL_ERROR_RT_PARAM_INVALID, "timeout %d: give milliseconds, or -1 for none", timeout);
+    FIND_OR_RETURN(context, current_context());
+    if (auto result = refuse_while_device_captures(context->device)) return result;
+    const auto deadline = deadline_after(timeout);
+    Failure first;
+    for (const auto& stream : streams().all()) {
+        if (stream->device != context->device) continue;
+        const auto failure = isolated([&] { return wait_for(*stream, deadline, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT); });
+        if (failure && !first) first = failure;
+    }
+    return first ? raise(first) : ACL_SUCCESS;
 }
 
 } // namespace
@@ -363,4 +365,22 @@ SIMNPU_EXPORT aclError aclrtSetStreamOverflowSwitch(aclrtStream handle, uint32_t
 SIMNPU_EXPORT aclError aclrtGetStreamOverflowSwitch(aclrtStream handle, uint32_t* flag) {
     SIMNPU_CALL("aclrtGetStreamOverflowSwitch", "stream=%p", handle);
     return read(handle, "the flag pointer", flag, &Stream::overflow_switch);
+}
+
+SIMNPU_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* stream) {
+    SIMNPU_CALL("aclrtCtxGetCurrentDefaultStream");
+    if (!stream) return is_null("the result pointer");
+    FIND_OR_RETURN(context, current_context());
+    *stream = context->default_stream->handle;
+    return ACL_SUCCESS;
+}
+
+SIMNPU_EXPORT aclError aclrtSynchronizeDevice() {
+    SIMNPU_CALL("aclrtSynchronizeDevice");
+    return synchronize_device(-1);
+}
+
+SIMNPU_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
+    SIMNPU_CALL("aclrtSynchronizeDeviceWithTimeout", "timeout=%d", timeout);
+    return synchronize_device(timeout);
 }

@@ -69,9 +69,6 @@ aclError submit(Stream& stream, const char* name, TaskKind kind, Task task);
 // As enqueue() in core.h, for a stream already found.
 aclError enqueue_or_record(const std::shared_ptr<Stream>& stream, const char* name, TaskKind kind, Task task);
 
-// What may touch memory now: tasks queued or running, on live streams and on those being destroyed, and each InFlight (core.h).
-std::atomic<int64_t>& work_in_flight();
-
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 Deadline deadline_after(int32_t milliseconds); // -1: none
 

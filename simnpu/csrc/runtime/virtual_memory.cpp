@@ -1,4 +1,6 @@
 // Reserved address ranges and physical memory mapped into them, as torch's expandable segments use.
+#include "virtual_memory.h"
+
 #include "devices.h"
 #include "errors.h"
 #include "memory.h"
@@ -123,7 +125,7 @@ SIMNPU_EXPORT aclError aclrtReleaseMemAddress(void* virPtr) {
         return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not the start of a reserved range", virPtr);
     if (!at->second.mapped.empty())
         return fail(ACL_ERROR_RT_PARAM_INVALID, "memory is still mapped into the range; unmap it first");
-    retire(at->first, at->second.size);
+    defer_free(at->first, at->second.size);
     all.reservations.erase(at);
     return ACL_SUCCESS;
 }
