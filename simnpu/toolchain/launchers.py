@@ -30,7 +30,7 @@ TIMEOUT_VARIABLE = "SIMNPU_COMPILE_TIMEOUT"
 TIMEOUT = 600
 """Seconds that one run of the real compiler may take, and the wait for another process that makes the same."""
 HEADER = "precompiled.h"
-STAND_IN = b"The precompiled header is shared; it is kept below $SIMNPU_CACHE.\n"
+PLACEHOLDER = b"The precompiled header is shared; it is kept below $SIMNPU_CACHE.\n"
 # What changes the compiler's output besides its arguments.
 VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "CCC_OVERRIDE_OPTIONS")
 # Beside a directory of headers, what tells their version: Python's, torch's and torch_npu's, pybind11's, Triton's.
@@ -313,7 +313,7 @@ class Compiler:
         command = [self.real, *arguments]
         if call.precompiled is not None and "-include" in command:
             made = Path(f"{call.precompiled}.gch")
-            if not made.is_file() or made.read_bytes()[: len(STAND_IN)] == STAND_IN:
+            if not made.is_file() or made.read_bytes()[: len(PLACEHOLDER)] == PLACEHOLDER:
                 # The source includes the header itself.
                 at = command.index("-include")
                 del command[at : at + 2]
@@ -352,7 +352,7 @@ class Compiler:
         if self._precompiled(call, Path(call.source)) is None:
             return self._plain(call, arguments)
         # Triton looks whether the file is there, and names the header when it compiles a launcher.
-        Path(call.output).write_bytes(STAND_IN)
+        Path(call.output).write_bytes(PLACEHOLDER)
         return 0
 
     def _precompiled(self, call: Call, header: Path) -> Path | None:

@@ -90,7 +90,7 @@ Tensor view_of(const TensorHandle& memory, const Legacy& call, size_t sizes) {
     view.sizes.assign(shape.begin(), shape.end());
     view.strides.assign(strides.begin(), strides.end());
     view.offset = call.number(sizes + 2);
-    if (auto why = objection(view); !why.empty()) TORCH_CHECK(false, "a view ", why);
+    if (auto why = validation_error(view); !why.empty()) TORCH_CHECK(false, "a view ", why);
     return view.view();
 }
 

@@ -55,7 +55,7 @@ std::string parameter_name(std::string_view signature, int index) {
 
 } // namespace
 
-std::string objection(const TensorState& state) {
+std::string validation_error(const TensorState& state) {
     if (!scalar_type(state.type)) return std::string("has type ") + type_name(state.type) + ", which is not simulated";
     if (!is_plain(state.format))
         return "has format " + std::to_string(state.format) + "; only ND, NCL, NCHW and NCDHW are simulated";
@@ -102,7 +102,7 @@ TensorHandle Arguments::tensor(const aclTensor* tensor) const {
 
 TensorHandle Arguments::optional_tensor(const aclTensor* tensor) const {
     if (!tensor) return nullptr;
-    if (auto why = objection(*tensor->state); !why.empty()) refuse(why);
+    if (auto why = validation_error(*tensor->state); !why.empty()) refuse(why);
     return tensor->state;
 }
 

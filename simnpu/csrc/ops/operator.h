@@ -38,7 +38,7 @@ using at::Tensor;
 using at::TensorList;
 
 // Why a tensor cannot be used, or nothing.
-std::string objection(const TensorState& state);
+std::string validation_error(const TensorState& state);
 
 // A tensor that an operator writes. Absent (null) outputs swallow what is assigned: callers mask outputs that way.
 class Out {

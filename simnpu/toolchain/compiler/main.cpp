@@ -3,7 +3,7 @@
 //
 // Of ten calls nine ask for help, for what is refused or for what was compiled before, so this program starts quickly: LLVM is in
 // compile-kernel, which it starts for the rest.
-#include "kept.h"
+#include "cache.h"
 #include "name.h"
 #include "supervise.h"
 
@@ -55,18 +55,18 @@ int compile(const std::string& input, const std::string& output) {
     if (!deadline.is_known()) return 1;
     const std::string program = compiler();
     if (program.empty()) return simnpu::refuse("cannot find out where this program lies: /proc is not there");
-    simnpu::Kept kept(program, input);
-    if (const auto binary = kept.find()) return deliver(input, *binary, output);
-    if (!kept.hold(deadline))
+    simnpu::CacheEntry entry(program, input);
+    if (const auto binary = entry.find()) return deliver(input, *binary, output);
+    if (!entry.hold(deadline))
         return simnpu::refuse("kernel " + simnpu::kernel_in(input) + " cannot be compiled: another process that compiles it, or one beside it, was " +
                               deadline.overdue());
     // Made while this one waited.
-    if (const auto binary = kept.find()) return deliver(input, *binary, output);
+    if (const auto binary = entry.find()) return deliver(input, *binary, output);
     const int code = simnpu::supervised(input, {program, input, output}, deadline);
     if (code != 0) return code;
     const auto binary = simnpu::content_of(output);
     if (!binary) return simnpu::refuse("cannot read " + output + ": " + std::strerror(errno));
-    kept.store(*binary);
+    entry.store(*binary);
     return 0;
 }
 

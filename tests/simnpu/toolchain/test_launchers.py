@@ -1,5 +1,5 @@
 """`clang++` for triton-ascend: what is compiled once, what again, and what a broken cache does. The real compiler is a
-stand-in that writes down its calls."""
+fake that writes down its calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from simnpu.toolchain import launchers
 
 # Output and header carry what they were made from; FAIL names a part of the command that makes it fail.
-STAND_IN = r"""#!/bin/sh
+PLACEHOLDER = r"""#!/bin/sh
 echo "$@" >>"{log}"
 output= previous= header=
 for one; do
@@ -49,7 +49,7 @@ class Machine:
     def compiler(self, name: str) -> None:
         self.programs.mkdir(exist_ok=True)
         program = self.programs / name
-        program.write_text(STAND_IN.format(log=self.log, name=name, says=self.says))
+        program.write_text(PLACEHOLDER.format(log=self.log, name=name, says=self.says))
         program.chmod(0o755)
 
     def process(self, name: str) -> Process:
@@ -120,7 +120,7 @@ def machine(tmp_path: Path) -> Machine:
 def test_processes_share_one_precompiled_header_and_each_launcher(machine: Machine) -> None:
     first, second = machine.process("first"), machine.process("second")
     assert first.precompile().returncode == 0
-    assert Path(f"{first.header}.gch").read_bytes() == launchers.STAND_IN
+    assert Path(f"{first.header}.gch").read_bytes() == launchers.PLACEHOLDER
     made = first.launcher("a")
     header, launcher = machine.calls()
     assert "-x c++-header" in header
@@ -150,7 +150,7 @@ def changes(machine: Machine) -> dict[str, tuple[Path, str]]:
         "CANN's headers": (machine.home / "include" / "runtime" / "rt.h", "// version 2\n"),
         "the compiler": (
             machine.programs / "clang++-19",
-            "#!/bin/sh\n# newer\n" + STAND_IN.format(log=machine.log, name="clang++-19", says=""),
+            "#!/bin/sh\n# newer\n" + PLACEHOLDER.format(log=machine.log, name="clang++-19", says=""),
         ),
     }
 

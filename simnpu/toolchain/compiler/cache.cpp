@@ -1,4 +1,4 @@
-#include "kept.h"
+#include "cache.h"
 
 #include "simnpu/kernel.h"
 
@@ -96,7 +96,7 @@ bool write_whole(const std::string& path, const std::string& content) {
     return false;
 }
 
-Kept::Kept(const std::string& compiler, const std::string& input) {
+CacheEntry::CacheEntry(const std::string& compiler, const std::string& input) {
     const char* const root = std::getenv("SIMNPU_CACHE");
     struct stat status{};
     if (!root || !*root || ::stat(input.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
@@ -116,11 +116,11 @@ Kept::Kept(const std::string& compiler, const std::string& input) {
     path_ = directory + "/" + name;
 }
 
-Kept::~Kept() {
+CacheEntry::~CacheEntry() {
     if (lock_ >= 0) ::close(lock_);
 }
 
-std::optional<std::string> Kept::find() {
+std::optional<std::string> CacheEntry::find() {
     if (path_.empty()) return std::nullopt;
     const auto all = content_of(path_);
     if (!all) {
@@ -135,7 +135,7 @@ std::optional<std::string> Kept::find() {
     return binary;
 }
 
-bool Kept::hold(const Deadline& deadline) {
+bool CacheEntry::hold(const Deadline& deadline) {
     if (path_.empty()) return true;
     const std::string path = directory_ + "/" + kLock;
     lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -166,7 +166,7 @@ bool Kept::hold(const Deadline& deadline) {
     return true;
 }
 
-void Kept::store(const std::string& binary) {
+void CacheEntry::store(const std::string& binary) {
     if (path_.empty()) return;
     const std::string unfinished = directory_ + "/" + kUnfinished; // who holds the place may take it from one that was killed
     if (!write_whole(unfinished, before_ + binary) || ::rename(unfinished.c_str(), path_.c_str()) != 0) return complain(path_);

@@ -16,14 +16,14 @@ bool write_whole(const std::string& path, const std::string& content);
 
 // The place of one kernel below $SIMNPU_CACHE/kernels, which processes share and which is bounded. What is there is the result of
 // the same compiler for the same text, and is refused if it is damaged. A place that cannot be used costs time, nothing else.
-class Kept {
+class CacheEntry {
   public:
     // `compiler` is the program that compiles, `input` the file with the kernel. Without $SIMNPU_CACHE, or when the input is no
     // regular file, nothing is kept.
-    Kept(const std::string& compiler, const std::string& input);
-    ~Kept();
-    Kept(const Kept&) = delete;
-    Kept& operator=(const Kept&) = delete;
+    CacheEntry(const std::string& compiler, const std::string& input);
+    ~CacheEntry();
+    CacheEntry(const CacheEntry&) = delete;
+    CacheEntry& operator=(const CacheEntry&) = delete;
 
     // The binary, if it is there.
     std::optional<std::string> find();
