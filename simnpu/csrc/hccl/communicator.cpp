@@ -121,8 +121,7 @@ HcclComm publish(std::unique_ptr<Segment> segment, const Settings& settings, int
     return communicators().add(std::move(communicator));
 }
 
-HcclResult join(const RootInfo& info, uint32_t ranks, uint32_t rank, int32_t device, const HcclCommConfig* config,
-                HcclComm* out) {
+HcclResult join(const RootInfo& info, uint32_t ranks, uint32_t rank, int32_t device, const HcclCommConfig* config, HcclComm* out) {
     Settings settings;
     if (auto result = read_settings(config, info.id[0], settings)) return result;
     std::unique_ptr<Segment> segment;
@@ -134,8 +133,7 @@ HcclResult join(const RootInfo& info, uint32_t ranks, uint32_t rank, int32_t dev
     return HCCL_SUCCESS;
 }
 
-HcclResult init_root_info(uint32_t ranks, const HcclRootInfo* root, uint32_t rank, const HcclCommConfig* config,
-                          HcclComm* out) {
+HcclResult init_root_info(uint32_t ranks, const HcclRootInfo* root, uint32_t rank, const HcclCommConfig* config, HcclComm* out) {
     if (!root || !out) return hccl::refuse(HCCL_E_PTR, "the root information or result pointer is null");
     auto context = current_context();
     if (!context) return HCCL_E_RUNTIME;

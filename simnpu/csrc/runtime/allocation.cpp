@@ -1,4 +1,5 @@
 // Allocating and freeing: device memory, pinned host memory, and the caller's own that it registers.
+#include "config.h"
 #include "devices.h"
 #include "errors.h"
 #include "memory.h"
@@ -153,7 +154,8 @@ SIMNPU_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free_bytes, si
     if (static_cast<int>(attr) < 0 || static_cast<int>(attr) > kLastMemoryKind)
         return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown kind of memory %d", static_cast<int>(attr));
     FIND_OR_RETURN(context, current_context());
-    capacity(context->device, *free_bytes, *total);
+    *total = config().memory;
+    *free_bytes = *total - used_memory(context->device);
     return ACL_SUCCESS;
 }
 
@@ -164,7 +166,8 @@ SIMNPU_EXPORT aclError aclrtGetMemUsageInfo(simnpuMemUsageDevice device, aclrtMe
     // One component: the program itself.
     usage[0] = {};
     std::strcpy(usage[0].name, "APP");
-    simnpu::usage(static_cast<int32_t>(device), usage[0].curMemSize, usage[0].memPeakSize);
+    usage[0].curMemSize = used_memory(static_cast<int32_t>(device));
+    usage[0].memPeakSize = peak_memory(static_cast<int32_t>(device));
     *filled = 1;
     return ACL_SUCCESS;
 }

@@ -46,8 +46,7 @@ aclError check_host_range(const char* what, const void* p, size_t bytes, bool an
 }
 
 aclError check_copy(const void* dst, size_t room, const void* src, size_t bytes, int kind) {
-    if (kind < kHostToHost || kind > kInterDeviceToDevice)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown copy kind %d", kind);
+    if (kind < kHostToHost || kind > kInterDeviceToDevice) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown copy kind %d", kind);
     if (bytes > room) return fail(ACL_ERROR_RT_PARAM_INVALID, "%zu bytes do not fit the destination's %zu", bytes, room);
     if (bytes == 0) return ACL_SUCCESS;
     const bool any = kind == kDefault;
@@ -75,6 +74,11 @@ aclError copy_async(void* dst, size_t room, const void* src, size_t bytes, int k
     });
 }
 
+// Whether this thread may copy or fill now, beside every stream.
+aclError check_at_once() {
+    return current_context() ? refuse_unsafe_during_capture() : thread_errors().last;
+}
+
 aclError check_fill(const void* p, size_t room, size_t bytes) {
     if (bytes > room) return fail(ACL_ERROR_RT_PARAM_INVALID, "%zu bytes do not fit the memory's %zu", bytes, room);
     return bytes == 0 ? ACL_SUCCESS : check_device_range("destination", p, bytes);
@@ -87,8 +91,7 @@ using namespace simnpu;
 
 SIMNPU_EXPORT aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind) {
     SIMNPU_CALL("aclrtMemcpy", "dst=%p room=%zu src=%p bytes=%zu kind=%d", dst, destMax, src, count, static_cast<int>(kind));
-    if (!current_context()) return thread_errors().last;
-    if (auto result = refuse_unsafe_during_capture()) return result;
+    if (auto result = check_at_once()) return result;
     InFlight here;
     if (auto result = check_copy(dst, destMax, src, count, kind)) return result;
     if (count > 0) std::memmove(dst, src, count);
@@ -111,8 +114,7 @@ SIMNPU_EXPORT aclError aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax, 
 
 SIMNPU_EXPORT aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
     SIMNPU_CALL("aclrtMemset", "ptr=%p room=%zu value=%d bytes=%zu", devPtr, maxCount, value, count);
-    if (!current_context()) return thread_errors().last;
-    if (auto result = refuse_unsafe_during_capture()) return result;
+    if (auto result = check_at_once()) return result;
     InFlight here;
     if (auto result = check_fill(devPtr, maxCount, count)) return result;
     if (count > 0) std::memset(devPtr, value, count);
@@ -150,8 +152,7 @@ aclError copy_batch(void** dsts, size_t* rooms, void** srcs, size_t* sizes, size
 SIMNPU_EXPORT aclError aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches,
                                         aclrtMemcpyBatchAttr*, size_t*, size_t, size_t* failIndex) {
     SIMNPU_CALL("aclrtMemcpyBatch", "copies=%zu", numBatches);
-    if (!current_context()) return thread_errors().last;
-    if (auto result = refuse_unsafe_during_capture()) return result;
+    if (auto result = check_at_once()) return result;
     InFlight here;
     return copy_batch(dsts, destMaxs, srcs, sizes, numBatches, failIndex,
                       [](void* dst, size_t room, const void* src, size_t bytes) -> aclError {

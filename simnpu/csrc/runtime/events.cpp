@@ -358,8 +358,7 @@ SIMNPU_EXPORT aclError aclrtIpcOpenEventHandle(aclrtIpcEventHandle handle, aclrt
     if (!out) return is_null("the event pointer");
     *out = nullptr;
     uint64_t id = 0;
-    if (!text_to_id(handle.reserved, id))
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "the handle is none of aclrtIpcGetEventHandle");
+    if (!text_to_id(handle.reserved, id)) return fail(ACL_ERROR_RT_PARAM_INVALID, "the handle is none of aclrtIpcGetEventHandle");
     FIND_OR_RETURN(context, current_context());
     auto event = std::make_shared<Event>();
     if (auto result = find_offer(id, OfferKind::event, event->shared)) return result;

@@ -58,6 +58,11 @@ std::shared_ptr<Model> find_model(aclmdlRI handle) {
     return model;
 }
 
+aclError check_recorded(const Model& model) {
+    std::lock_guard lock(capture_mutex());
+    return model.capturing ? fail(ACL_ERROR_RT_MODEL_CAPTURED, "the model is still being captured") : ACL_SUCCESS;
+}
+
 bool valid_mode(aclmdlRICaptureMode mode) {
     return mode == ACL_MODEL_RI_CAPTURE_MODE_GLOBAL || mode == ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL ||
            mode == ACL_MODEL_RI_CAPTURE_MODE_RELAXED;
@@ -337,20 +342,14 @@ SIMNPU_EXPORT aclError aclmdlRIExecuteAsync(aclmdlRI handle, aclrtStream stream_
     SIMNPU_CALL("aclmdlRIExecuteAsync", "model=%p stream=%p", handle, stream_handle);
     FIND_OR_RETURN(model, find_model(handle));
     FIND_OR_RETURN(stream, find_stream(stream_handle));
-    {
-        std::lock_guard lock(capture_mutex());
-        if (model->capturing) return fail(ACL_ERROR_RT_MODEL_CAPTURED, "the model is still being captured");
-    }
+    if (auto result = check_recorded(*model)) return result;
     return enqueue_or_record(stream, "graph replay", TaskKind::work, [model] { return replay(*model); });
 }
 
 SIMNPU_EXPORT aclError aclmdlRIDestroy(aclmdlRI handle) {
     SIMNPU_CALL("aclmdlRIDestroy", "model=%p", handle);
     FIND_OR_RETURN(model, find_model(handle));
-    {
-        std::lock_guard lock(capture_mutex());
-        if (model->capturing) return fail(ACL_ERROR_RT_MODEL_CAPTURED, "the model is still being captured");
-    }
+    if (auto result = check_recorded(*model)) return result;
     // A replay under way holds on to the model.
     models().take(handle);
     task_groups().take_if([&](const TaskGroup& group) { return group.model == model; });

@@ -162,34 +162,24 @@ aclError unload(void* handle) {
     return ACL_SUCCESS;
 }
 
-std::shared_ptr<Kernel> kernel_in(void* handle, const char* name) {
-    if (!name || !*name) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "the kernel's name is null or empty");
-        return nullptr;
-    }
+aclError kernel_in(void* handle, const char* name, std::shared_ptr<const Kernel>& out) {
+    if (!name || !*name) return fail(ACL_ERROR_RT_PARAM_INVALID, "the kernel's name is null or empty");
     auto binary = binaries().find(handle);
-    if (!binary) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "kernel %s: %p is no loaded binary (unloaded before, or never one)", name, handle);
-        return nullptr;
-    }
+    if (!binary)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "kernel %s: %p is no loaded binary (unloaded before, or never one)", name, handle);
     const std::string symbol = std::string(SIMNPU_KERNEL_PREFIX) + name;
     const auto* code = static_cast<const simnpu_kernel*>(::dlsym(binary->library, symbol.c_str()));
-    if (!code) {
-        fail(ACL_ERROR_RT_KERNEL_LOOKUP, "the binary has no kernel %s (no symbol %s)", name, symbol.c_str());
-        return nullptr;
-    }
-    if (code->abi != SIMNPU_KERNEL_ABI) {
-        fail(ACL_ERROR_RT_PARAM_INVALID,
-             "kernel %s was compiled for version %u of the kernels' interface, this simulator has %u. Remedy: clear Triton's cache "
-             "(TRITON_CACHE_DIR), so that it is compiled again", name, code->abi, SIMNPU_KERNEL_ABI);
-        return nullptr;
-    }
-    if (!code->run || !code->finish || code->args_size < 8) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "kernel %s is incomplete: its description lacks a function, or has %u bytes of arguments",
-             name, code->args_size);
-        return nullptr;
-    }
-    return std::make_shared<Kernel>(Kernel{std::move(binary), code, name});
+    if (!code) return fail(ACL_ERROR_RT_KERNEL_LOOKUP, "the binary has no kernel %s (no symbol %s)", name, symbol.c_str());
+    if (code->abi != SIMNPU_KERNEL_ABI)
+        return fail(ACL_ERROR_RT_PARAM_INVALID,
+                    "kernel %s was compiled for version %u of the kernels' interface, this simulator has %u. Remedy: clear Triton's "
+                    "cache (TRITON_CACHE_DIR), so that it is compiled again",
+                    name, code->abi, SIMNPU_KERNEL_ABI);
+    if (!code->run || !code->finish || code->args_size < 8)
+        return fail(ACL_ERROR_RT_PARAM_INVALID,
+                    "kernel %s is incomplete: its description lacks a function, or has %u bytes of arguments", name, code->args_size);
+    out = std::make_shared<Kernel>(Kernel{std::move(binary), code, name});
+    return ACL_SUCCESS;
 }
 
 std::shared_ptr<const Kernel> look_up(const void* stub_or_handle) {
@@ -264,8 +254,8 @@ SIMNPU_EXPORT rtError_t rtFunctionRegister(void* binary, const void* stub, const
     SIMNPU_CALL_OR(remembered(simnpu_call_.refusal()), "rtFunctionRegister", "binary=%p stub=%p kernel=%s", binary, stub,
                    name ? name : "");
     if (!stub) return remembered(is_null("the stub"));
-    auto kernel = kernel_in(binary, name);
-    if (!kernel) return remembered(thread_errors().last);
+    std::shared_ptr<const Kernel> kernel;
+    if (auto result = kernel_in(binary, name, kernel)) return remembered(result);
     auto& all = registry();
     std::unique_lock lock(all.mutex);
     const auto [at, added] = all.stubs.emplace(stub, kernel);
@@ -291,8 +281,8 @@ SIMNPU_EXPORT aclError aclrtBinaryGetFunction(const aclrtBinHandle binHandle, co
                    kernelName ? kernelName : "");
     if (!funcHandle) return remembered(is_null("the handle pointer"));
     *funcHandle = nullptr;
-    auto kernel = kernel_in(binHandle, kernelName);
-    if (!kernel) return remembered(thread_errors().last);
+    std::shared_ptr<const Kernel> kernel;
+    if (auto result = kernel_in(binHandle, kernelName, kernel)) return remembered(result);
     auto binary = binaries().find(binHandle);
     if (!binary) return fail(ACL_ERROR_RT_PARAM_INVALID, "the binary was unloaded meanwhile");
     std::unique_lock lock(registry().mutex);

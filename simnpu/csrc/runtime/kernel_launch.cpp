@@ -122,8 +122,7 @@ aclError launch(const void* function, uint32_t blocks, const void* args, size_t 
 }
 
 // The arguments are in device memory, and read there when the kernel's turn comes.
-aclError launch_with_device_arguments(const void* function, uint32_t blocks, const void* args, size_t size,
-                                      aclrtStream stream) {
+aclError launch_with_device_arguments(const void* function, uint32_t blocks, const void* args, size_t size, aclrtStream stream) {
     FIND_OR_RETURN(kernel, find_kernel(function));
     if (auto result = check_launch(*kernel, blocks, args, size)) return result;
     if (auto result = check_device_range("arguments", args, size)) return result;

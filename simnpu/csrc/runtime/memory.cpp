@@ -182,14 +182,12 @@ void return_capacity(int32_t device, size_t bytes) {
     g_used[static_cast<size_t>(device)].fetch_sub(bytes);
 }
 
-void usage(int32_t device, uint64_t& used, uint64_t& peak) {
-    used = g_used[static_cast<size_t>(device)].load();
-    peak = g_peak[static_cast<size_t>(device)].load();
+size_t used_memory(int32_t device) {
+    return g_used[static_cast<size_t>(device)].load();
 }
 
-void capacity(int32_t device, size_t& free_bytes, size_t& total_bytes) {
-    total_bytes = config().memory;
-    free_bytes = total_bytes - g_used[static_cast<size_t>(device)].load();
+size_t peak_memory(int32_t device) {
+    return g_peak[static_cast<size_t>(device)].load();
 }
 
 size_t page_rounded(size_t bytes) {

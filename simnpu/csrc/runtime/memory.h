@@ -69,8 +69,8 @@ AddressSpace& address_space();
 // Takes `bytes` of the device's capacity; records an out-of-memory error if there is not enough.
 aclError take_capacity(int32_t device, size_t bytes);
 void return_capacity(int32_t device, size_t bytes);
-void capacity(int32_t device, size_t& free_bytes, size_t& total_bytes);
-void usage(int32_t device, uint64_t& used, uint64_t& peak); // in bytes, now and at most
+size_t used_memory(int32_t device);
+size_t peak_memory(int32_t device); // the most that was used at once
 
 // A device's memory is one file without a name, so that other processes can map parts of it. Every allocation has a place of
 // its own there; what was freed is given back to the host. -1 before the first allocation.

@@ -126,8 +126,7 @@ SIMNPU_EXPORT aclError aclrtIpcMemImportByKey(void** devPtr, const char* key, ui
     void* pages = map_between_guards(size + beside, fd, found.offer->offset - beside);
     const int problem = errno;
     ::close(fd);
-    if (!pages)
-        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host cannot map %zu bytes: %s", size, std::strerror(problem));
+    if (!pages) return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host cannot map %zu bytes: %s", size, std::strerror(problem));
     const auto address = reinterpret_cast<uintptr_t>(pages) + beside;
     address_space().add({address, size, MemoryKind::imported, context->device, 0});
     auto& all = exchange();

@@ -347,8 +347,7 @@ SIMNPU_EXPORT aclError aclrtStreamGetFlags(aclrtStream handle, uint32_t* flags) 
 SIMNPU_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mode) {
     SIMNPU_CALL("aclrtSetStreamFailureMode", "stream=%p mode=%llu", handle, static_cast<unsigned long long>(mode));
     if (mode != ACL_CONTINUE_ON_FAILURE && mode != ACL_STOP_ON_FAILURE)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "mode %llu: give 0 (continue) or 1 (stop)",
-                    static_cast<unsigned long long>(mode));
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "mode %llu: give 0 (continue) or 1 (stop)", static_cast<unsigned long long>(mode));
     FIND_OR_RETURN(stream, find_stream(handle));
     std::lock_guard lock(stream->mutex);
     stream->stop_on_failure = mode == ACL_STOP_ON_FAILURE;

@@ -121,8 +121,7 @@ SIMNPU_EXPORT aclError aclrtReleaseMemAddress(void* virPtr) {
     auto& all = virtual_memory();
     std::lock_guard lock(all.mutex);
     auto at = all.reservations.find(reinterpret_cast<uintptr_t>(virPtr));
-    if (at == all.reservations.end())
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not the start of a reserved range", virPtr);
+    if (at == all.reservations.end()) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not the start of a reserved range", virPtr);
     if (!at->second.mapped.empty())
         return fail(ACL_ERROR_RT_PARAM_INVALID, "memory is still mapped into the range; unmap it first");
     defer_free(at->first, at->second.size);
@@ -214,8 +213,7 @@ SIMNPU_EXPORT aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
     SIMNPU_CALL("aclrtMemExportToShareableHandle", "handle=%p type=%d flags=%llu", handle, static_cast<int>(handleType),
                 static_cast<unsigned long long>(flags));
     if (!shareableHandle) return is_null("the result pointer");
-    if (flags > 1)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown flags 0x%llx", static_cast<unsigned long long>(flags));
+    if (flags > 1) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown flags 0x%llx", static_cast<unsigned long long>(flags));
     auto memory = physical().find(handle);
     if (!memory) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no live physical memory", handle);
     std::lock_guard lock(offers_mutex());

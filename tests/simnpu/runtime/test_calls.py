@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import acl
 import pytest
@@ -116,6 +117,40 @@ def test_faults_hit_the_chosen_calls_only():
     acl.malloc(8)  # a reset of the counts does not make it the first call again
     acl.malloc(8)
     assert acl.idle(acl.stream())
+
+
+def said(name: str, *arguments: Any) -> str:
+    """What a call says that fails."""
+    assert acl.code(name, *arguments) != 0
+    return acl.text()
+
+
+@on_simulator(memory="8M")
+def test_a_message_begins_with_the_innermost_call_or_the_task_that_failed():
+    acl.set_device()
+    place = ctypes.byref(ctypes.c_void_p())
+    assert said("rtMalloc", place, 1 << 30, 0, 0).startswith("aclrtMalloc: device 0 is out of memory")
+    assert said("rtGetSocVersion", None, 0).startswith("rtGetSocVersion: the buffer")
+
+    # A task's name is that of the call that queued it, whatever its thread called before, and whoever asks.
+    stream, memory, inside = acl.stream(), acl.malloc(8), []
+    gate = acl.Gate(stream)
+    acl.host_function(stream, lambda: inside.append(said("aclrtFree", 1)))
+    acl.fill(memory, 0, 8, stream)
+    gate.wait_entered()
+    acl.call("aclrtFree", memory)
+    gate.open()
+    assert said("aclrtSynchronizeStream", stream).startswith("aclrtMemsetAsync: the destination")
+    assert inside == ["aclrtFree: 0x1 is no live allocation (freed before, its device reset, or foreign)"]
+
+    # So it is in a graph.
+    memory = acl.malloc(8)
+    acl.call("aclmdlRICaptureBegin", stream, acl.GLOBAL)
+    acl.copy(memory, memory, 8, stream)
+    model = acl.out("aclmdlRICaptureEnd", stream, first=False)
+    acl.call("aclrtFree", memory)
+    acl.call("aclmdlRIExecuteAsync", model, stream)
+    assert said("aclrtSynchronizeStream", stream).startswith("aclrtMemcpyAsync: the destination")
 
 
 MALFORMED = [

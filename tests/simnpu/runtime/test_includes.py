@@ -1,4 +1,4 @@
-"""Who includes whom in the simulator's native code: streams and graphs know each other, nothing else goes in circles."""
+"""Who includes whom in the simulator: streams and graphs know each other, nothing else goes in circles."""
 
 from __future__ import annotations
 
