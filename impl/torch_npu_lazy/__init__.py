@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 
-from torch_npu_lazy.environment import disable, enable, status
+from torch_npu_lazy.activation import disable, enable, status
 
 __version__ = "0.1.0"
 __all__ = ["disable", "enable", "status"]
 
 if os.environ.get("TORCH_NPU_LAZY", "").strip().lower() not in ("0", "no", "false", "off"):
-    from torch_npu_lazy import bootstrap
+    from torch_npu_lazy.wheel import bootstrap
 
     bootstrap.activate()

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 
-from torch_npu_lazy import environment
+from torch_npu_lazy import activation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         return options.run(options)
-    except environment.Unwritable as error:
+    except activation.Unwritable as error:
         print(f"torch_npu_lazy: {error}", file=sys.stderr)
         return 1
 
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     enable.set_defaults(run=_enable)
     disable = commands.add_parser("disable", help="undo enable")
     disable.set_defaults(run=_disable)
-    status = commands.add_parser("status", help="tell whether it is enabled, and for which release there is a table")
+    status = commands.add_parser("status", help="tell whether it is enabled, and for which release there is a profile")
     status.add_argument("--json", action="store_true", help="print the same as one JSON object")
     status.set_defaults(run=_status)
 
@@ -73,27 +73,27 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _enable(_: argparse.Namespace) -> int:
-    print(f"enabled for {sys.executable}: {environment.enable()}")
+    print(f"enabled for {sys.executable}: {activation.enable()}")
     return 0
 
 
 def _disable(_: argparse.Namespace) -> int:
-    removed = environment.disable()
-    print(f"disabled: {removed} removed" if removed else f"was not enabled: there is no {environment.path()}")
+    removed = activation.disable()
+    print(f"disabled: {removed} removed" if removed else f"was not enabled: there is no {activation.path()}")
     return 0
 
 
 def _status(options: argparse.Namespace) -> int:
-    bootstrap = sys.modules.get("torch_npu_lazy.bootstrap")
+    bootstrap = sys.modules.get("torch_npu_lazy.wheel.bootstrap")
     if bootstrap is not None:
         bootstrap.look()
-    found = environment.status()
+    found = activation.status()
     if options.json:
         print(json.dumps(found))
         return 0
     enabled = f"enabled by {found['file']}" if found["enabled"] else "not enabled; a program must import torch_npu_lazy"
     # In one piece: a reader may leave after the first line.
-    print(f"environment  {found['python']}: {enabled}\nrelease      {found['refusal'] or found['port']}")
+    print(f"environment  {found['python']}: {enabled}\nrelease      {found['refusal'] or found['profile']}")
     return 0
 
 

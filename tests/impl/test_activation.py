@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from torch_npu_lazy import environment
+from torch_npu_lazy import activation
 
 IMPL = Path(__file__).parents[2] / "impl"
 
@@ -48,16 +48,16 @@ def _state(run: Run, program: str, **more: str) -> tuple[dict[str, object], str]
     return json.loads(ended.stdout), ended.stderr
 
 
-def test_the_table_is_chosen_by_the_packages_own_files(run: Run) -> None:
+def test_the_profile_is_chosen_by_the_packages_own_files(run: Run) -> None:
     state, said = _state(run, "import torch_npu_lazy, torch_npu")
-    assert state["port"] == "torch_npu 2.13.0 with torch 2.13.0"
+    assert state["profile"] == "torch_npu 2.13.0 with torch 2.13.0"
     assert (state["refusal"], said) == (None, "")
 
 
 @pytest.mark.parametrize("program", ["import torch", "import importlib.util; importlib.util.find_spec('torch_npu')"])
 def test_nothing_is_chosen_before_torch_npu_is_imported(run: Run, program: str) -> None:
     state, _ = _state(run, f"import torch_npu_lazy; {program}")
-    assert (state["port"], state["refusal"]) == (None, None)
+    assert (state["profile"], state["refusal"]) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_another_pair_is_refused_in_one_line(
         "assert not [name for name in sys.modules if name.startswith('torch_npu_lazy.overlay')]\n"
         "assert type(torch_npu.__loader__).__name__ == 'SourceFileLoader'",
     )
-    assert state["port"] is None
+    assert state["profile"] is None
     assert said.startswith(f"torch_npu_lazy: {line}")
     assert said.count("\n") == 1
     assert str(state["refusal"]) in said
@@ -95,7 +95,7 @@ def test_another_pair_is_refused_in_one_line(
 
 def test_too_late_is_said_in_one_line(run: Run) -> None:
     state, said = _state(run, "import torch_npu, torch_npu_lazy")
-    assert state["port"] is None
+    assert state["profile"] is None
     assert said == (
         "torch_npu_lazy: torch_npu has been imported before; import torch_npu_lazy first, or enable it for the "
         "environment\n"
@@ -106,7 +106,7 @@ def test_too_late_is_said_in_one_line(run: Run) -> None:
 def test_a_reload_changes_nothing(run: Run, first: str) -> None:
     program = f"import {first}\nimport importlib; importlib.reload(torch_npu_lazy)\nimport torch_npu"
     state, said = _state(run, program)
-    assert state["port"] == "torch_npu 2.13.0 with torch 2.13.0"
+    assert state["profile"] == "torch_npu 2.13.0 with torch 2.13.0"
     assert (state["refusal"], said) == (None, "")
 
 
@@ -122,16 +122,16 @@ import torch_npu
 assert inside == [], inside
 """,
     )
-    assert state["port"] == "torch_npu 2.13.0 with torch 2.13.0"
+    assert state["profile"] == "torch_npu 2.13.0 with torch 2.13.0"
 
 
-def test_no_thread_imports_torch_npu_before_the_table_is_in_force(run: Run) -> None:
+def test_no_thread_imports_torch_npu_before_the_profile_is_in_force(run: Run) -> None:
     """Another may be choosing it: to read the metadata of all packages, for instance."""
     state, said = _state(
         run,
         """
 import threading, torch_npu_lazy
-from torch_npu_lazy import bootstrap
+from torch_npu_lazy.wheel import bootstrap
 install, begun, go_on = bootstrap._install, threading.Event(), threading.Event()
 def held(chosen):
     bootstrap._install = install
@@ -149,7 +149,7 @@ other.join()
 assert {"torch_npu.npu", "torch_npu.profiler"} <= in_force
 """,
     )
-    assert state["port"] == "torch_npu 2.13.0 with torch 2.13.0"
+    assert state["profile"] == "torch_npu 2.13.0 with torch 2.13.0"
     assert said == ""
 
 
@@ -170,7 +170,7 @@ def test_the_switch_leaves_everything_alone(run: Run) -> None:
         "import sys\npath = list(sys.meta_path)\nimport torch_npu_lazy, torch_npu\nassert sys.meta_path == path",
         lazy="0",
     )
-    assert (state["port"], said) == (None, "")
+    assert (state["profile"], said) == (None, "")
     assert state["refusal"] == "switched off by TORCH_NPU_LAZY=0"
 
 
@@ -188,17 +188,17 @@ def test_enabling_is_one_file_that_python_reads_at_every_start(run: Run, tmp_pat
     site.mkdir()
     program = f"import site, sys\nsite.addsitedir({str(site)!r})\nprint('torch_npu_lazy' in sys.modules)"
     assert run("-c", program).stdout == "False\n"
-    assert environment.enable(str(site)) == str(site / "torch_npu_lazy.pth")
-    assert environment.status(str(site))["enabled"] is True
+    assert activation.enable(str(site)) == str(site / "torch_npu_lazy.pth")
+    assert activation.status(str(site))["enabled"] is True
     assert run("-c", program).stdout == "True\n"
-    assert environment.disable(str(site)) == str(site / "torch_npu_lazy.pth")
-    assert environment.status(str(site))["enabled"] is False
+    assert activation.disable(str(site)) == str(site / "torch_npu_lazy.pth")
+    assert activation.status(str(site))["enabled"] is False
     assert list(site.iterdir()) == []
-    assert environment.disable(str(site)) is None
+    assert activation.disable(str(site)) is None
 
 
 def test_an_enabled_environment_survives_the_packages_removal(tmp_path: Path) -> None:
-    environment.enable(str(tmp_path))
+    activation.enable(str(tmp_path))
     program = f"import site\nsite.addsitedir({str(tmp_path)!r})"
     command = [sys.executable, "-S", "-s", "-I", "-c", program]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -206,13 +206,11 @@ def test_an_enabled_environment_survives_the_packages_removal(tmp_path: Path) ->
 
 
 def test_an_environment_that_cannot_be_changed_is_named_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(environment.Unwritable, match=r"cannot change .*/missing/torch_npu_lazy\.pth: No such file"):
-        environment.enable(str(tmp_path / "missing"))
+    with pytest.raises(activation.Unwritable, match=r"cannot change .*/missing/torch_npu_lazy\.pth: No such file"):
+        activation.enable(str(tmp_path / "missing"))
     (tmp_path / "torch_npu_lazy.pth").mkdir()
-    with pytest.raises(
-        environment.Unwritable, match=r"torch_npu_lazy\.pth: Is a directory; do it as the user who owns"
-    ):
-        environment.disable(str(tmp_path))
+    with pytest.raises(activation.Unwritable, match=r"torch_npu_lazy\.pth: Is a directory; do it as the user who owns"):
+        activation.disable(str(tmp_path))
 
 
 @pytest.mark.parametrize(

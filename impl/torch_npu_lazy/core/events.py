@@ -13,7 +13,7 @@ from time import monotonic
 LIMIT = 2000
 
 _HERE = f"{__file__.rpartition('/')[0].rpartition('/')[0]}/"
-_RUNNERS = frozenset(["runpy", "threading", "concurrent.futures.thread", "torch_npu_lazy.__main__"])
+_RUNNERS = frozenset(["runpy", "threading", "concurrent.futures.thread"])
 _events: list[Event] = []
 _dropped = 0
 

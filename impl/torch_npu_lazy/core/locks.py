@@ -21,7 +21,7 @@ import sys
 import time
 from _thread import RLock, allocate_lock, get_ident
 
-from torch_npu_lazy.core import events
+from . import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from threading import Condition
     from typing import Protocol
 
-    class Survivor(Protocol):
-        """Something with state that belongs to threads; `survivor` is the one thread that the child has."""
+    class ForkHandler(Protocol):
+        """Something with state that belongs to threads; `thread` is the one that the child has."""
 
-        def after_fork(self, survivor: int) -> None: ...
+        def after_fork(self, thread: int) -> None: ...
 
 
 POLL = 0.02
@@ -46,7 +46,7 @@ _condition: Condition | None = None
 _waiting: dict[int, Hold] = {}
 _at_work: dict[object, tuple[int, str]] = {}
 _forking: set[int] = set()
-_survivors: list[Survivor] = []
+_fork_handlers: list[ForkHandler] = []
 
 watched: set[str] = set()
 """Names of modules whose import by another thread a fork waits for."""
@@ -74,9 +74,9 @@ def state() -> Condition:
     return _condition
 
 
-def at_fork(survivor: Survivor) -> None:
-    """Have survivor.after_fork(ident) called in each child, under `state()`. Kept for ever."""
-    _survivors.append(survivor)
+def at_fork(handler: ForkHandler) -> None:
+    """Have handler.after_fork(ident) called in each child, under `state()`. Kept for ever."""
+    _fork_handlers.append(handler)
 
 
 class Hold:
@@ -168,9 +168,9 @@ class ScopeLock:
         """The thread that holds it."""
         return self._hold.owner
 
-    def after_fork(self, survivor: int) -> None:
+    def after_fork(self, thread: int) -> None:
         self._waiters = 0
-        if self._hold.owner != survivor:
+        if self._hold.owner != thread:
             self._lock = RLock()
             self._hold.owner, self._depth = None, 0
 
@@ -282,13 +282,13 @@ def importing() -> dict[str, int]:
     return found
 
 
-def abandoned(survivor: int) -> list[str]:
+def abandoned(thread: int) -> list[str]:
     """In a child: the modules, watched or below a watched one, whose lock a thread holds that does not exist here."""
     below = tuple(f"{name}." for name in watched)
     found = []
     for name, reference in list(getattr(_frozen_importlib, "_module_locks", {}).items()):
         owner = getattr(reference(), "owner", None)
-        if owner is not None and owner != survivor and (name in watched or name.startswith(below)):
+        if owner is not None and owner != thread and (name in watched or name.startswith(below)):
             found.append(name)
     return found
 
@@ -324,5 +324,5 @@ def _in_child() -> None:
         if ident != me:
             del _at_work[work]
             events.record("fork", name, "was at work in a thread that this child does not have; it starts anew")
-    for survivor in _survivors:
-        survivor.after_fork(me)
+    for handler in _fork_handlers:
+        handler.after_fork(me)

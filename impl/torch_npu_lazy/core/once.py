@@ -25,7 +25,7 @@ import sys
 from _thread import get_ident
 from time import monotonic
 
-from torch_npu_lazy.core import events, locks
+from . import events, locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,10 +151,10 @@ class _Run:
                 self.hold.give(token)
                 locks.end(token)
 
-    def after_fork(self, survivor: int) -> None:
+    def after_fork(self, thread: int) -> None:
         if self.hold.owner is None:
             return
-        if self.hold.owner == survivor:
+        if self.hold.owner == thread:
             # The child was forked from inside the function. Only a ledger knows what may still be done.
             self.inherited = self.steps is not None
             return
@@ -196,9 +196,9 @@ class Steps:
         events.record("done", subject, seconds=monotonic() - begun)
         return True
 
-    def after_fork(self, survivor: int) -> None:
+    def after_fork(self, thread: int) -> None:
         for step, ident in list(self._active.items()):
-            if ident != survivor or step not in self.interrupted:
+            if ident != thread or step not in self.interrupted:
                 del self._active[step]
                 self.interrupted.append(step)
 

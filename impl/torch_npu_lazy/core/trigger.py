@@ -9,7 +9,7 @@ Invariants
 - A finder that is put in front later and answers for the module itself does not keep the callback from running: the
   module's body imports others, and the first lookup of those that comes here shows what is under way. The callback then
   runs at the end of that import, under the module's lock too.
-- A module inside a package that does something first (`Finder.parents`) is made once, even if doing that imports it.
+- A module inside a package that does something first (`Finder.parents`) is made once, even if that imports it.
 - Whoever returns from the import sees the callback finished, or its error kept: it runs under the module's import lock.
 - What the callback raises never leaves the import, since the module's children would stay behind without it and it
   could not be imported again. The error is kept; `ensure()` tries again and raises. What the body raises is not
@@ -21,12 +21,12 @@ from __future__ import annotations
 import sys
 from _thread import get_ident
 
-from torch_npu_lazy.core import events, locks
-from torch_npu_lazy.core.once import bodies_done, import_first, make
+from . import events, locks
+from .once import bodies_done, import_first, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
@@ -125,26 +125,50 @@ def when_imported(name: str, callback: Callback, *, again: Callback | None = Non
     return trigger
 
 
-class Finder:
+class Relay:
+    """A finder that gives, changed, what the finders behind it answer."""
+
+    def __init__(self) -> None:
+        self._asking: set[tuple[int, str]] = set()
+        locks.at_fork(self)
+
+    def ask(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+        """The answer of those behind."""
+        asking = (get_ident(), name)
+        if asking in self._asking:
+            # One of those asked looks the name up itself. It gets the plain answer, from the finders behind.
+            return None
+        self._asking.add(asking)
+        try:
+            finders = list(sys.meta_path)
+            # Those in front have been asked by the lookup that has come here, and knew nothing.
+            here = next((index for index, one in enumerate(finders) if one is self), -1)
+            for other in finders[here + 1 :]:
+                find_spec = None if other is self else getattr(other, "find_spec", None)
+                spec = find_spec(name, path, target) if find_spec is not None else None
+                if spec is not None:
+                    return spec
+            return None
+        finally:
+            self._asking.discard(asking)
+
+    def after_fork(self, thread: int) -> None:
+        """Forget the lookups of threads that a forked child does not have."""
+        self._asking = {asking for asking in self._asking if asking[0] == thread}
+
+
+class Finder(Relay):
     """The entry in sys.meta_path; there is one, `finder`."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.watched: dict[str, tuple[Trigger, ...]] = {}
         self.awaited: tuple[str, ...] = ()
         """Those of the watched modules whose body has not been seen to run."""
-        self.parents: dict[str, Callable[[], None]] = {}
-        """By package, what is done before a module below it is made."""
-        self.apart: set[str] = set()
-        """Modules below such a package for which nothing is done."""
-        self.rewrites: dict[str, Callable[[ModuleSpec], ModuleSpec]] = {}
-        """By module, what makes another spec of the one that the others gave."""
-        self.additions: dict[str, Callable[[str], ModuleSpec]] = {}
-        """By module that the others do not know, what makes its spec."""
-        self.announcements: list[Callable[[Any], Iterable[Any]]] = []
-        """What adds distributions to those that importlib.metadata finds."""
+        self.parents: dict[str, Callable[[str], object]] = {}
+        """By package, what is called with the name of a module below it before that is made."""
         self.anew: set[str] = set()
         """Packages whose import starts anew in this child; their children are there."""
-        self._asking: set[tuple[int, str]] = set()
 
     def seat(self) -> None:
         """See that no other finder is asked first. Adds, never removes: see the module's invariants."""
@@ -185,74 +209,32 @@ class Finder:
         if name not in self.awaited:
             self.awaited = (*self.awaited, name)
 
-    def forget(self, survivor: int) -> None:
-        """Lookups of threads that a forked child does not have."""
-        self._asking = {asking for asking in self._asking if asking[0] == survivor}
-
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The others' answer, for the watched names only."""
         if self.awaited:
             self.notice()
-        triggers = self.watched.get(name, ())
-        before = self.parents.get(name.rpartition(".")[0]) if name not in self.apart else None
-        rewrite = self.rewrites.get(name)
-        addition, anew = self.additions.get(name), name in self.anew
-        if not triggers and before is None and rewrite is None and addition is None and not anew:
+        before = self.parents.get(name.rpartition(".")[0])
+        if name not in self.watched and before is None and name not in self.anew:
             return None
-        asking = (get_ident(), name)
-        if asking in self._asking:
-            # One of those asked looks the name up itself. It gets the plain answer, from the finders behind.
-            return None
-        self._asking.add(asking)
-        try:
-            spec = self._ask(name, path, target)
-        finally:
-            self._asking.discard(asking)
-        if spec is None and addition is not None:
-            spec = addition(name)
-            rewrite = None
+        spec = self.ask(name, path, target)
         if spec is None or spec.loader is None or type(spec.loader) in (Loader, LegacyLoader):
             return spec
-        if rewrite is not None:
-            spec = rewrite(spec)
-            # What is rewritten may have been told to watch this very module.
-            triggers = self.watched.get(name, ())
-        if not triggers and before is None and not anew:
-            return spec
         kind = Loader if hasattr(spec.loader, "exec_module") else LegacyLoader
-        spec.loader = kind(spec.loader, spec, triggers, before)  # type: ignore[assignment]
+        spec.loader = kind(spec.loader, spec, before)  # type: ignore[assignment]
         return spec
-
-    def find_distributions(self, context: Any) -> Iterable[Any]:
-        """As importlib.metadata asks each entry of sys.meta_path."""
-        return [each for announce in self.announcements for each in announce(context)]
-
-    def _ask(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
-        finders = list(sys.meta_path)
-        # Those in front have been asked by the lookup that has come here, and knew nothing.
-        here = next((index for index, one in enumerate(finders) if one is self), -1)
-        for other in finders[here + 1 :]:
-            find_spec = None if other is self else getattr(other, "find_spec", None)
-            spec = find_spec(name, path, target) if find_spec is not None else None
-            if spec is not None:
-                return spec
-        return None
 
 
 class LegacyLoader:
     """Stands for a real loader until the module is executed. Every attribute but the hooks' is the real loader's own,
     its class included."""
 
-    __slots__ = ("_before", "_made", "_real", "_spec", "_triggers")
+    __slots__ = ("_before", "_made", "_real", "_spec")
 
-    def __init__(
-        self, real: Any, spec: ModuleSpec, triggers: tuple[Trigger, ...], before: Callable[[], None] | None
-    ) -> None:
+    def __init__(self, real: Any, spec: ModuleSpec, before: Callable[[str], object] | None) -> None:
         object.__setattr__(self, "_real", real)
         object.__setattr__(self, "_spec", spec)
-        object.__setattr__(self, "_triggers", triggers)
         object.__setattr__(self, "_before", before)
         object.__setattr__(self, "_made", None)
 
@@ -282,7 +264,7 @@ class LegacyLoader:
         """For loaders older than exec_module, which make the module themselves."""
         self._give_back()
         if self._before is not None:
-            self._before()
+            self._before(name)
         with _Execution(name) as execution:
             module = self._real.load_module(name)
             execution.body_done(sys.modules.get(name, module))
@@ -305,7 +287,7 @@ class Loader(LegacyLoader):
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         if self._before is not None:
             # Not when the module is executed: then it would be in sys.modules, empty, for whatever this imports.
-            self._before()
+            self._before(spec.name)
             made = sys.modules.get(spec.name)
             if made is not None:
                 # Imported on the way. There must not be a second one.
@@ -455,9 +437,9 @@ class _Repair:
     for that thread's lock of it, or of a module below it. A fork waits for such an import, but the lock can be taken
     after it has looked, and a thread that stands still is not waited for."""
 
-    def after_fork(self, survivor: int) -> None:
-        gone = [name for name, ident in bodies_done.items() if ident != survivor]
-        for name in dict.fromkeys([*locks.abandoned(survivor), *gone]):
+    def after_fork(self, thread: int) -> None:
+        gone = [name for name, ident in bodies_done.items() if ident != thread]
+        for name in dict.fromkeys([*locks.abandoned(thread), *gone]):
             locks.forget_import(name)
             done = bodies_done.pop(name, None) is not None
             _executing.pop(name, None)
@@ -481,7 +463,6 @@ class _Repair:
             if parent in sys.modules and not hasattr(sys.modules[parent], last):
                 setattr(sys.modules[parent], last, module)
             events.record("fork", f"import of {name}", "counts as ended in this child, its callback has not run")
-        finder.forget(survivor)
 
 
 _executing: dict[str, int] = {}

@@ -7,7 +7,7 @@ import sys
 import threading
 
 from core_support import DEADLINE, Gate, Runner, blocked_on_import, kinds, modules, until
-from torch_npu_lazy.core import locks
+from torch_npu_lazy.core import events, locks
 from torch_npu_lazy.core.once import Steps, run_once
 
 TYPE_CHECKING = False
@@ -334,3 +334,10 @@ def the_scope_lock_says_so_instead_of_hanging() -> None:
     runner.join()
     assert sys.said.startswith("the scope is held by thread")  # type: ignore[attr-defined]
     assert scope.owner is None
+
+
+def the_record_is_bounded() -> None:
+    for _ in range(events.LIMIT + 5):
+        events.record("test", "again")
+    assert len(events.so_far()) == events.LIMIT
+    assert events.explain()[-1] == "5 later events were not kept"

@@ -55,12 +55,12 @@ def _pass_over_torchs_own_check(graph: ModuleType) -> None:
     graph.make_fallback = unchecked  # type: ignore[attr-defined]
 
 
-def _amend_graphs(graph: ModuleType) -> None:
+def _patch_graphs(graph: ModuleType) -> None:
     _say_what_is_missing(graph)
     _pass_over_torchs_own_check(graph)
 
 
-when_imported("torch._inductor.graph", _amend_graphs, again=_amend_graphs)
+when_imported("torch._inductor.graph", _patch_graphs, again=_patch_graphs)
 
 _wheel: Any = this.__spec__.loader_state
 

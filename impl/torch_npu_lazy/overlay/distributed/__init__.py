@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from torch_npu_lazy.core.promise import lazily
+from torch_npu_lazy.wheel.references import lazily
 
 lazily(globals(), {"run": "torch_npu.distributed.run"})

@@ -1,5 +1,5 @@
-"""The NPU's backends of Dynamo: registered once each, whoever came first; and what stands for torchair and npugraph_ex
-until somebody imports them.
+"""The NPU's backends of Dynamo: registered once each, whoever came first; and placeholders for torchair and
+npugraph_ex until somebody imports them.
 
 Complete by itself: where a release is not lazy this file stands for the wheel's, whose body loads Dynamo and registers.
 """
@@ -19,6 +19,7 @@ import torch_npu.dynamo as this
 
 from torch_npu_lazy.core import events
 from torch_npu_lazy.core.trigger import finder
+from torch_npu_lazy.wheel.finder import finder as wheel_finder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,23 +34,23 @@ NPUGRAPH_EX_BACKEND = "npugraph_ex"
 _folder: str = next(iter(this.__path__))
 
 
-# --- stand-ins ---
+# --- placeholders ---
 
 
 class _ImportedSpec(ModuleSpec):
-    """The spec of a stand-in. Python asks a module in sys.modules whether it is initializing when, and only when, an
+    """The spec of a placeholder. Python asks a module in sys.modules whether it is initializing when, and only when, an
     import statement names it, so that is the time to load; everything else on a spec may be looked at for nothing.
 
     What loading raises leaves importlib.import_module, but not an import statement before Python 3.13, which drops it;
-    then the stand-in tells it.
+    then the placeholder tells it.
     """
 
-    _stand_in: _LazyBackend | None = None
+    _placeholder: _LazyBackend | None = None
 
     @property
     def _initializing(self) -> bool:
-        if self._stand_in is not None:
-            self._stand_in._load()
+        if self._placeholder is not None:
+            self._placeholder._load()
         return False
 
     @_initializing.setter
@@ -76,8 +77,8 @@ class _LazyBackend:
         self.__file__, self.__path__, self.__spec__, self.__loader__ = file, [folder], spec, spec.loader
         self._failed = False
         setattr(self, self._slot, None)
-        spec._stand_in = self
-        finder.parents[pkg_name] = self._load
+        spec._placeholder = self
+        finder.parents[pkg_name] = lambda _: self._load()
         finder.seat()
 
     def _load(self) -> None:
@@ -147,7 +148,7 @@ class _LazyNpuGraphEx(_LazyBackend):
 
 
 def _bind_lazy_submodules(proxy: object, package: ModuleType, pkg_name: str) -> None:
-    """Have a stand-in and the package show the same loaded children, by whichever name these were imported."""
+    """Have a placeholder and the package show the same loaded children, by whichever name these were imported."""
     for name, module in list(sys.modules.items()):
         parent, _, child = name.rpartition(".")
         if module is not None and parent in (pkg_name, package.__name__):
@@ -156,7 +157,7 @@ def _bind_lazy_submodules(proxy: object, package: ModuleType, pkg_name: str) -> 
 
 
 def _install_lazy_torchair() -> bool:
-    """Put the stand-in for torchair in its place, unless that is taken. Whether the wheel has a torchair."""
+    """Put the placeholder for torchair in its place, unless that is taken. Whether the wheel has a torchair."""
     if not os.path.exists(os.path.join(_folder, "torchair")):  # noqa: PTH110, PTH118
         return False
     if "torchair" not in sys.modules:
@@ -200,7 +201,7 @@ def _keep_signals(spec: ModuleSpec) -> ModuleSpec:
     return spec
 
 
-finder.rewrites.setdefault(f"{__name__}.{NPUGRAPH_EX_BACKEND}", _keep_signals)
+wheel_finder.rewrites.setdefault(f"{__name__}.{NPUGRAPH_EX_BACKEND}", _keep_signals)
 
 
 # --- backends ---

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch._dynamo.trace_rules as rules
 import torch_npu.dynamo.trace_rule as this
 
-from torch_npu_lazy import core
+from torch_npu_lazy import core, wheel
 
 _append_rules = this._patch_npu_trace_rules
 
@@ -26,5 +26,6 @@ def _patch_npu_trace_rules() -> None:
 def _leave_machinery_out() -> None:
     """Have Dynamo run it as it is. It would take apart how a part is loaded, if a compiled program is the first to use
     that, and warn of what it finds."""
-    if not any(f"{core.__path__[0]}/".startswith(each) for each in rules.SKIP_DIRS):
-        rules.add(core.__name__)
+    for package in (core, wheel):
+        if not any(f"{package.__path__[0]}/".startswith(each) for each in rules.SKIP_DIRS):
+            rules.add(package.__name__)

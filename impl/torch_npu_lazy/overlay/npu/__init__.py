@@ -16,8 +16,8 @@ import torch_npu as _torch_npu
 import torch_npu.npu as _this
 from torch._C._dynamo import eval_frame as _eval_frame
 
-from torch_npu_lazy.core.alias import alias as _alias
 from torch_npu_lazy.core.trigger import when_imported as _when_imported
+from torch_npu_lazy.wheel.aliases import alias as _alias
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

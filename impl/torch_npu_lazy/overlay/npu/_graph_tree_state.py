@@ -28,8 +28,8 @@ def mark_step_begin() -> None:
 class _NewLock:
     """The thread that holds it may not exist in a child."""
 
-    def after_fork(self, survivor: int) -> None:
-        del survivor
+    def after_fork(self, thread: int) -> None:
+        del thread
         this._lock = RLock()
 
 

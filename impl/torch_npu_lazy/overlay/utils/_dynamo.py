@@ -1,7 +1,7 @@
-"""When the NPU's part of Dynamo and Inductor is set up, by whom, once; and what stands in for it until then.
+"""When the NPU's part of Dynamo and Inductor is set up, by whom, once; and what is in its place until then.
 
 Usable before the wheel's body has been executed, which loads Dynamo where a release is not lazy: what the wheel defines
-is looked up when a step runs. Which steps there are is the release's table's.
+is looked up when a step runs. Which steps there are, the release profile says.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import sys
 import torch
 import torch_npu
 import torch_npu.utils._dynamo as this
-from torch_npu_lazy import bootstrap
-from torch_npu_lazy.core import events, locks
+from torch_npu.utils._backend_scope import VARIABLE, _NpuBackendScope, chosen  # type: ignore[import-not-found]
 from torch_npu_lazy.core.once import Steps, run_once
 from torch_npu_lazy.core.trigger import Finder, finder, when_imported
+from torch_npu_lazy.profiles.steps import perform
+from torch_npu_lazy.wheel import bootstrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from torch_npu_lazy.core.trigger import Trigger
-    from torch_npu_lazy.ports import Port
-
-VARIABLE = "TORCHINDUCTOR_NPU_BACKEND"
+    from torch_npu_lazy.profiles import Profile
 
 _DynamoPostImportFinder = Finder
 _dynamo_setup = Steps("Dynamo setup")
@@ -55,18 +54,18 @@ def _dynamo_register_interface_for_device() -> None:
         register_interface_for_device(name, NpuInterface)
 
 
-def _table() -> Port:
-    assert bootstrap.port is not None
-    return bootstrap.port
+def _profile() -> Profile:
+    assert bootstrap.profile is not None
+    return bootstrap.profile
 
 
 @run_once(imports=["torch._dynamo"], steps=_dynamo_setup)
 def add_dynamo_methods_init() -> None:
     """The steps about Dynamo's variables and devices: those before the backends."""
-    for step in _table().dynamo:
-        if step.name == "backends":
+    for name, actions in _profile().dynamo.items():
+        if name == "backends":
             return
-        _run_dynamo_setup_step(step.name, step)
+        _run_dynamo_setup_step(name, functools.partial(perform, actions))
 
 
 @run_once(imports=["torch._dynamo"], steps=_dynamo_setup)
@@ -76,10 +75,10 @@ def _lazy_dynamo_setup() -> None:
     Raises what a step raises; the next call goes on with that step.
     """
     # The wheel's modules that load Dynamo, where they have been kept out until now.
-    bootstrap.wake("torch._dynamo")
+    bootstrap.load("torch._dynamo")
     add_dynamo_methods_init()
-    for step in _table().dynamo:
-        _run_dynamo_setup_step(step.name, step)
+    for name, actions in _profile().dynamo.items():
+        _run_dynamo_setup_step(name, functools.partial(perform, actions))
 
 
 def patch_dynamo_optimize() -> None:
@@ -140,10 +139,13 @@ def _look_when_a_config_is_made() -> None:
     Dynamo's body makes a configuration, whichever way it comes."""
     from torch.utils._config_module import ConfigModule
 
+    earlier: Any = vars(ConfigModule).get("__init_subclass__")
+
     @classmethod
-    def look(cls: type) -> None:
-        del cls
+    def look(cls: type[ConfigModule], **given: Any) -> None:
         finder.notice()
+        rest = super(ConfigModule, cls).__init_subclass__ if earlier is None else earlier.__get__(None, cls)
+        rest(**given)
 
     ConfigModule.__init_subclass__ = look  # type: ignore[assignment]
 
@@ -208,12 +210,12 @@ def _inject_inductor_npu_backend_config() -> None:
 def _lazy_inductor_setup() -> None:
     """Make Inductor know the NPU: NPU Inductor, graph trees, configuration keys."""
     register_inductor_npu()
-    bootstrap.wake("torch_npu.utils._graph_tree")
+    bootstrap.load("torch_npu.utils._graph_tree")
     from torch_npu.utils._graph_tree import _apply_npugraph_tree_methods
 
     _apply_npugraph_tree_methods()
-    for step in _table().inductor:
-        step()
+    for actions in _profile().inductor.values():
+        perform(actions)
     _inject_inductor_npu_backend_config()
 
 
@@ -228,8 +230,8 @@ class _InductorNpuRegistry:
         """Load NPU Inductor with the generator that the environment names, unless it is loaded with that one."""
         if cls._disabled_register:
             return
-        chosen = _chosen()
-        wanted = "default" if chosen is None else chosen
+        named = chosen()
+        wanted = "default" if named is None else named
         if cls._loaded_backend != wanted:
             loaded: Any = sys.modules.get("torch_npu._inductor")
             if loaded is None:
@@ -279,88 +281,6 @@ def _resolve_npu_backend(selected_backend: str | None = None) -> str:
 
 def _resolve_npu_backend_from_wrapper(wrapper: Any) -> str:
     return _resolve_npu_backend(wrapper.config.get("npu_backend"))
-
-
-_GENERATORS = _table().generators
-_values_before: list[str | None] = []
-"""The variable before each of the scopes that a thread is in, outermost first. One list for all: scopes in generators
-may end out of order, and the variable has to be the user's after the last."""
-
-
-class _PutBack:
-    """In a child that another thread's scope was forked into, nobody else puts the user's value back."""
-
-    def after_fork(self, survivor: int) -> None:
-        if _values_before and _scope_lock.owner != survivor:
-            _put_back(_values_before[0])
-            _values_before.clear()
-
-
-# Before the lock, which forgets in a child who had it.
-locks.at_fork(_PutBack())
-_scope_lock = locks.ScopeLock("the NPU backend scope")
-
-
-# get() and pop() of os.environ take as long as all the rest of a scope.
-
-
-def _chosen() -> str | None:
-    try:
-        return os.environ[VARIABLE]
-    except KeyError:
-        return None
-
-
-def _put_back(value: str | None) -> None:
-    if value is not None:
-        os.environ[VARIABLE] = value
-        return
-    try:
-        del os.environ[VARIABLE]
-    except KeyError:
-        return
-
-
-class _NpuBackendScope:
-    """The code generator of one compilation, in the environment of the process, where NPU Inductor looks for it.
-
-    One thread at a time is inside; scopes of one thread nest. The variable is as it was afterwards, whatever happens,
-    and in a child that another thread's scope was forked into. Raises TypeError if the name is no string, and what
-    loading NPU Inductor raises.
-    """
-
-    __slots__ = ("backend",)
-
-    def __init__(self, backend: str) -> None:
-        self.backend = backend
-
-    def __enter__(self) -> _NpuBackendScope:
-        _scope_lock.__enter__()
-        old = _chosen()
-        # Noted before anything changes, since a fork may come at any time.
-        _values_before.append(old)
-        try:
-            if old != self.backend:
-                os.environ[VARIABLE] = self.backend
-            register_inductor_npu()
-            _lazy_inductor_setup()
-            for call in _GENERATORS.get(self.backend, ()):
-                call()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> bool:
-        old = _values_before[-1]
-        try:
-            # It is most often what it was.
-            if old != self.backend or _chosen() != old:
-                _put_back(old)
-        finally:
-            _values_before.pop()
-            _scope_lock.__exit__()
-        return False
 
 
 # --- torch's wrapper of Inductor ---
@@ -423,10 +343,10 @@ def patch_inductor_wrapper() -> None:
     Wrapper.apply_options, Wrapper.__init__, Wrapper.__call__ = new_apply_options, new_init, new_call
     ConfigModule.get_config_copy = new_get_config_copy
     when_imported("torch._inductor.config", _add_config_keys, again=_add_config_keys)
-    when_imported("torch._inductor.compile_fx", _amend_other_ways_in, again=_amend_other_ways_in)
+    when_imported("torch._inductor.compile_fx", _patch_other_ways_in, again=_patch_other_ways_in)
 
 
-def _amend_other_ways_in(compile_fx: Any) -> None:
+def _patch_other_ways_in(compile_fx: Any) -> None:
     """Have a compile that does not come through the wrapper (a backend of the user's own, a package made ahead of
     time) find NPU Inductor, too. All ways meet behind compile_fx, which programs have bound by name."""
     compile_main = compile_fx._maybe_wrap_and_compile_fx_main
@@ -452,7 +372,7 @@ def _refuse_contradictions(options: dict[str, Any]) -> None:
 _CONFIG_KEYS: dict[str, tuple[object, type]] = {"npu_backend": ("default", str)}
 """The NPU's keys of torch._inductor.config: default and type."""
 
-if _table().shape_handling:
+if _profile().shape_handling:
     _CONFIG_KEYS |= {
         "enable_shape_handling": (False, bool),
         "shape_handling_configs": ([], list),
@@ -510,7 +430,7 @@ def patch_stream_operators() -> None:
 
 
 @functools.lru_cache(None)
-def has_triton(*, include_cpu: bool = _table().cpu_counts_for_triton) -> bool:
+def has_triton(*, include_cpu: bool = _profile().cpu_counts_for_triton) -> bool:
     """Whether Triton can be used on some device here, the NPU among them. Asks no device for its properties.
 
     include_cpu: whether a CPU that Triton has a backend for counts.
@@ -553,7 +473,7 @@ def _is_community_triton() -> bool:
     try:
         return find_spec("triton.backends.ascend") is None
     except (ModuleNotFoundError, ValueError):
-        # No package of backends at all: a stand-in, of which nothing is known.
+        # No package of backends at all: something else by that name, of which nothing is known.
         return False
 
 
@@ -601,6 +521,3 @@ def add_dynamo_methods() -> None:
     install_npugraph_mark_step_trigger()
     workers = "torch._inductor.compile_worker.subproc_pool"
     when_imported(workers, _leave_the_device_to_workers, again=_leave_the_device_to_workers)
-
-
-events.record("overlay", __name__)

@@ -8,7 +8,7 @@ import pathlib
 
 import torch
 import torch_npu.utils.collect_env as this
-from torch_npu_lazy.core import promise
+from torch_npu_lazy.wheel import references
 
 _search = this.get_cann_version
 
@@ -38,4 +38,4 @@ def _version_of(home: str) -> str:
 
 def _add_collect_env_methods() -> None:
     """Offer torch.version.cann."""
-    promise.lazily(torch.version.__dict__, {"cann": get_cann_version})
+    references.lazily(torch.version.__dict__, {"cann": get_cann_version})

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 
-from torch_npu_lazy.core.promise import Promise
 from torch_npu_lazy.core.trigger import when_imported
+from torch_npu_lazy.wheel.references import LazyReference
 
 
 def _initialize_profiler_if_needed() -> None:
@@ -23,13 +23,15 @@ _PROFILER_VARIABLES = ("PROF_CONFIG_PATH", "KINETO_USE_DAEMON", "MSMONITOR_USE_D
 
 
 def _initialize_rendezvous_if_needed() -> None:
-    """Register the NPU's rendezvous in both of torch's tables, by promise: their code is for launchers only."""
+    """Register the NPU's rendezvous in both of torch's tables, by reference: their code is for launchers only."""
     import torch_npu.distributed.rendezvous
     from torch.distributed.rendezvous import register_rendezvous_handler
 
     home = torch_npu.distributed.rendezvous.__name__
-    register_rendezvous_handler("parallel", Promise(home, "_parallel_rendezvous_handler"))
+    register_rendezvous_handler("parallel", LazyReference(home, "_parallel_rendezvous_handler"))
     when_imported(
         "torch.distributed.elastic.rendezvous.api",
-        lambda api: api.rendezvous_handler_registry.register("parallel", Promise(home, "_create_parallel_handler")),
+        lambda api: api.rendezvous_handler_registry.register(
+            "parallel", LazyReference(home, "_create_parallel_handler")
+        ),
     )

@@ -1,4 +1,4 @@
-"""Names of torch_npu.contrib that torch.nn gets: promised, since nobody may ever use them."""
+"""Names of torch_npu.contrib that torch.nn gets: lazy references, since nobody may ever use them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch_npu._init.patches.monkey_patches as this
 import torch_npu.contrib  # so that it is there as an attribute; loads with its first use
-from torch_npu_lazy.core.promise import Promise
+from torch_npu_lazy.wheel.references import LazyReference
 
 _apply_other_patches = this._apply_patches
 
@@ -19,5 +19,7 @@ def _apply_patches(monkey_patches: Any) -> None:
         _apply_other_patches(monkey_patches)
         return
     home = torch_npu.contrib.__name__
-    torch.nn.functional.dropout_with_byte_mask = Promise(f"{home}.function.npu_functional", "dropout_with_byte_mask")
-    torch.nn.DropoutWithByteMask = Promise(f"{home}.module.npu_modules", "DropoutWithByteMask")  # type: ignore[attr-defined]
+    torch.nn.functional.dropout_with_byte_mask = LazyReference(
+        f"{home}.function.npu_functional", "dropout_with_byte_mask"
+    )
+    torch.nn.DropoutWithByteMask = LazyReference(f"{home}.module.npu_modules", "DropoutWithByteMask")  # type: ignore[attr-defined]

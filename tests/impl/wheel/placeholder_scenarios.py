@@ -1,4 +1,4 @@
-"""Stand-ins: what they record, what wakes them and what does not, what they become."""
+"""Placeholders: what loads them and what does not, what they become."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import importlib.util
 import inspect
 import pickle
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core_support import DEADLINE, Gate, Runner, kinds, modules, until
+from core_support import Gate, Runner, kinds, modules, until
 from torch_npu_lazy.core import events, locks
-from torch_npu_lazy.core.deferral import Deferral
 from torch_npu_lazy.core.trigger import when_imported
+from torch_npu_lazy.wheel.placeholders import LazyGroup
 
 PKG = """
 import sys
@@ -39,10 +38,10 @@ def fragile():
 
 
 class _Finder:
-    """What an overlay's own finder does: answers for named modules with deferred specs."""
+    """What an overlay's own finder does: answers for named modules with specs of placeholders."""
 
-    def __init__(self, deferral: Deferral, names: dict[str, dict[str, Any]]) -> None:
-        self.deferral, self.names, self.busy = deferral, names, False
+    def __init__(self, group: LazyGroup, names: dict[str, dict[str, Any]]) -> None:
+        self.group, self.names, self.busy = group, names, False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         del path, target
@@ -54,52 +53,64 @@ class _Finder:
         finally:
             self.busy = False
         assert spec is not None
-        return self.deferral.add(spec, **self.names[name])
+        return self.group.add(spec, **self.names[name])
 
 
-def _defer(**names: dict[str, Any]) -> Deferral:
+def _make_lazy(**names: dict[str, Any]) -> LazyGroup:
     sys.log, sys.fails = [], []  # type: ignore[attr-defined]
     modules(pkg=PKG, pkg__sub="import sys\nfrom . import Thing\n", other=OTHER)
-    deferral = Deferral("the compiler")
+    group = LazyGroup("the compiler")
     names = names or {
-        "pkg": {"calls": ["setup"], "public": ["Thing"]},
-        "other": {"calls": ["patch", "fragile"]},
+        "pkg": {"idle": ["setup"], "public": ["Thing"]},
+        "other": {"idle": ["patch", "fragile"]},
     }
-    sys.meta_path.insert(0, _Finder(deferral, names))  # type: ignore[arg-type]
-    return deferral
+    sys.meta_path.insert(0, _Finder(group, names))  # type: ignore[arg-type]
+    return group
 
 
 def _log() -> list[Any]:
     return sys.log  # type: ignore[attr-defined]
 
 
-def calls_are_recorded_and_done_in_order() -> None:
-    deferral = _defer()
-    import other  # type: ignore[import-not-found]
+def an_idle_function_does_nothing_until_the_module_is_loaded() -> None:
+    """Whoever has bound it calls the real one then."""
+    group = _make_lazy()
     import pkg  # type: ignore[import-not-found]
     from pkg import setup  # type: ignore[import-not-found]
 
     assert pkg.setup(1, a=2) is None
-    assert other.patch() is None
     assert setup(3) is None
     assert _log() == []
-    assert deferral.calls == ("pkg.setup", "other.patch", "pkg.setup")
-    deferral.wake()
-    assert _log()[:2] == ["body other", "body pkg"]
-    assert _log()[2:] == [("setup", (1,), {"a": 2}), "patch", ("setup", (3,), {})]
-    assert deferral.woken
-    assert setup(4) == 7
+    assert (setup.__name__, setup.__module__) == ("setup", "pkg")
+    group.load()
+    assert _log() == ["body pkg"]
+    assert setup(4) == pkg.setup(5) == 7
     assert pkg.setup is not setup
-    assert deferral.calls == ("pkg.setup", "other.patch", "pkg.setup")
-    deferral.wake()
-    assert len(_log()) == 6
+    assert _log()[-2:] == [("setup", (4,), {}), ("setup", (5,), {})]
 
 
-def the_stand_in_becomes_the_module() -> None:
-    deferral = _defer()
+def a_body_that_fails_leaves_the_other_bodies_done() -> None:
+    group = _make_lazy(pkg={}, other={})
+    modules(other="import sys\nsys.log.append('body other')\nif sys.fails: raise sys.fails.pop()\n")
+    import other  # type: ignore[import-not-found]
+    import pkg  # type: ignore[import-not-found]
+
+    assert pkg is not other
+    sys.fails.append(ValueError("once"))  # type: ignore[attr-defined]
+    for _ in range(2):
+        try:
+            group.load()
+        except ValueError:
+            assert not group.loaded
+    assert group.loaded
+    assert sorted(_log()) == ["body other", "body other", "body pkg"]
+
+
+def the_placeholder_becomes_the_module() -> None:
+    group = _make_lazy()
     pkg: Any = importlib.import_module("pkg")
     spec = pkg.__spec__
-    deferral.wake()
+    group.load()
     assert sys.modules["pkg"] is pkg
     assert type(pkg).__name__ == "module"
     assert pkg.setup.__globals__ is vars(pkg)
@@ -110,22 +121,8 @@ def the_stand_in_becomes_the_module() -> None:
     assert not [name for name in vars(pkg) if "lazy" in name]
 
 
-def bound_names_forward() -> None:
-    deferral = _defer()
-    from pkg import setup  # type: ignore[import-not-found]
-
-    assert setup.__name__ == "setup"
-    assert not hasattr(setup, "__globals__")
-    assert not hasattr(setup, "__wrapped__")
-    assert not hasattr(setup, "nonsense")
-    deferral.wake()
-    assert setup.__wrapped__ is sys.modules["pkg"].setup
-    assert inspect.unwrap(setup) is sys.modules["pkg"].setup
-    assert setup.__globals__ is vars(sys.modules["pkg"])
-
-
-def no_scan_wakes_it_or_fails_otherwise() -> None:
-    deferral = _defer()
+def no_scan_loads_it_or_fails_otherwise() -> None:
+    group = _make_lazy()
     pkg: Any = importlib.import_module("pkg")
     from pkg import setup  # type: ignore[import-not-found]
 
@@ -159,16 +156,18 @@ def no_scan_wakes_it_or_fails_otherwise() -> None:
     try:
         pkg.nonsense  # noqa: B018
     except AttributeError as error:
-        assert str(error) == "module 'pkg' has no attribute 'nonsense'; it is deferred until the compiler wakes"
+        assert (
+            str(error) == "module 'pkg' has no attribute 'nonsense'; it is not loaded yet, and comes with the compiler"
+        )
         assert (error.name, error.obj) == ("nonsense", pkg)
     else:
         raise AssertionError("found")
     assert _log() == []
-    assert not deferral.woken
+    assert not group.loaded
 
 
-def a_public_name_wakes_it() -> None:
-    _defer()
+def a_public_name_loads_it() -> None:
+    _make_lazy()
     from pkg import Thing  # type: ignore[import-not-found]
 
     assert Thing.value == 5
@@ -176,13 +175,13 @@ def a_public_name_wakes_it() -> None:
     assert "body pkg" in _log()
 
 
-def a_submodule_wakes_it() -> None:
+def a_submodule_loads_it() -> None:
     for route in ("import pkg.sub", "from pkg import sub", "import importlib; importlib.import_module('pkg.sub')"):
         for name in ("pkg", "pkg.sub"):
             sys.modules.pop(name, None)
-        deferral = _defer()
+        group = _make_lazy()
         exec(route)
-        assert deferral.woken
+        assert group.loaded
         assert sys.modules["pkg.sub"].Thing is sys.modules["pkg"].Thing
         assert sys.modules["pkg"].sub is sys.modules["pkg.sub"]
         sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, _Finder)]
@@ -193,7 +192,7 @@ def a_child_that_its_parent_imports_is_made_once() -> None:
     for first in ("pkg", "pkg.sub"):
         for name in ("pkg", "pkg.sub"):
             sys.modules.pop(name, None)
-        _defer(pkg={"public": ["Thing"]})
+        _make_lazy(pkg={"public": ["Thing"]})
         modules(
             pkg="import pkg.sub\nThing = pkg.sub.Thing\n",
             pkg__sub="import sys\nclass Thing: pass\nsys.log.append('sub')\n",
@@ -210,8 +209,8 @@ def a_child_that_its_parent_imports_is_made_once() -> None:
         sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, _Finder)]
 
 
-def a_body_that_fails_leaves_a_stand_in() -> None:
-    deferral = _defer(pkg={"calls": ["setup"], "public": ["Thing"]})
+def a_body_that_fails_leaves_a_placeholder() -> None:
+    group = _make_lazy(pkg={"idle": ["setup"], "public": ["Thing"]})
     modules(pkg=PKG + "if sys.fails: raise sys.fails.pop()\n")
     import pkg  # type: ignore[import-not-found]
 
@@ -227,81 +226,51 @@ def a_body_that_fails_leaves_a_stand_in() -> None:
     sys.fails.append(ImportError("none"))  # type: ignore[attr-defined]
     assert getattr(pkg, "Thing", None) is None
     assert pkg.setup(2) is None
-    assert deferral.calls == ("pkg.setup", "pkg.setup")
     sys.fails.append(ImportError("direct"))  # type: ignore[attr-defined]
     try:
-        deferral.wake()
+        group.load()
     except ImportError as error:
         assert error.args == ("direct",)
     else:
         raise AssertionError("swallowed")
     assert pkg.Thing.value == 5
     assert _log().count("body pkg") == 4
-    assert [entry[1] for entry in _log() if entry[0] == "setup"] == [(1,), (2,)]
+    assert pkg.setup(3) == 7
 
 
-def a_failing_call_is_done_again_and_the_rest_waits() -> None:
-    deferral = _defer()
-    import other  # type: ignore[import-not-found]
-
-    other.patch()
-    other.fragile()
-    other.patch()
-    sys.fails.append(ValueError("once"))  # type: ignore[attr-defined]
-    try:
-        deferral.wake()
-    except ValueError:
-        assert _log() == ["body other", "patch"]
-    else:
-        raise AssertionError("swallowed")
-    assert not deferral.woken
-    deferral.wake()
-    assert _log() == ["body other", "patch", "fragile", "patch"]
-
-
-def a_body_may_call_its_neighbours() -> None:
-    deferral = _defer(pkg={"calls": ["setup"]}, other={"calls": ["patch"]})
-    modules(pkg="import sys, other\nother.patch()\ndef setup(): other.patch()\n")
-    for order in ("pkg", "other"):
-        __import__(order)
-    sys.modules["pkg"].setup()
-    deferral.wake()
-    assert _log() == ["body other", "patch", "patch"]
-
-
-def a_trigger_wakes_it_before_the_import_returns() -> None:
-    deferral = _defer()
+def a_trigger_loads_it_before_the_import_returns() -> None:
+    group = _make_lazy()
     modules(compiler="value = 1\n")
-    trigger = when_imported("compiler", lambda _: deferral.wake())
+    trigger = when_imported("compiler", lambda _: group.load())
     import pkg  # type: ignore[import-not-found]
 
     pkg.setup()
     __import__("compiler")
-    assert deferral.woken
+    assert group.loaded
     assert trigger.settled
     assert pkg.Thing.value == 5
 
 
-def two_threads_wake_it_once() -> None:
+def two_threads_load_it_once() -> None:
     gate, runner = Gate(), Runner()
-    deferral = _defer(pkg={"calls": ["setup"], "public": ["Thing"]})
+    group = _make_lazy(pkg={"idle": ["setup"], "public": ["Thing"]})
     sys.gate = gate  # type: ignore[attr-defined]
     modules(pkg="import sys\nsys.gate.stop_here()\n" + PKG)
     import pkg  # type: ignore[import-not-found]
 
     pkg.setup()
-    runner.start(deferral.wake)
+    runner.start(group.load)
     gate.reached()
     values: list[int] = []
-    second = runner.start(lambda: (deferral.wake(), values.append(pkg.Thing.value)))
+    second = runner.start(lambda: (group.load(), values.append(pkg.Thing.value)))
     gate.open()
     runner.join()
     assert second.ident
     assert values == [5]
-    assert _log() == ["body pkg", ("setup", (), {})]
+    assert _log() == ["body pkg"]
 
 
-def no_thread_sees_it_half_awake() -> None:
+def no_thread_sees_it_half_loaded() -> None:
     """By attribute, by import of a name, of a submodule, by assignment: each waits for the body to end."""
     uses: list[Callable[[Any], object]] = [
         lambda pkg: pkg.Thing.value,
@@ -313,11 +282,11 @@ def no_thread_sees_it_half_awake() -> None:
         for name in ("pkg", "pkg.sub"):
             sys.modules.pop(name, None)
         gate, runner = Gate(), Runner()
-        deferral = _defer(pkg={"public": ["Thing"]})
+        group = _make_lazy(pkg={"public": ["Thing"]})
         sys.gate = gate  # type: ignore[attr-defined]
         modules(pkg="import sys\nsys.gate.stop_here()\n" + PKG, pkg__sub="from . import Thing\n")
         pkg: Any = importlib.import_module("pkg")
-        runner.start(deferral.wake)
+        runner.start(group.load)
         gate.reached()
         values: list[object] = []
         second = runner.start(lambda use=use, pkg=pkg, values=values: values.append(use(pkg)))
@@ -332,7 +301,7 @@ def no_thread_sees_it_half_awake() -> None:
 
 def what_is_set_or_deleted_stays_so() -> None:
     """As it would if the module had been loaded from the start."""
-    _defer(pkg={"open": True}, other={"public": ["patch"]})
+    _make_lazy(pkg={"open": True}, other={"public": ["patch"]})
     pkg, other = importlib.import_module("pkg"), importlib.import_module("other")
     pkg.Thing = "mine"  # type: ignore[attr-defined]
     assert _log() == ["body pkg", "body other"]
@@ -345,7 +314,7 @@ def what_is_set_or_deleted_stays_so() -> None:
 
 
 def what_says_nothing_of_the_body_is_set_without_it() -> None:
-    _defer(pkg={"open": True, "apart": ["sub"]}, other={"public": ["patch"]})
+    _make_lazy(pkg={"open": True, "apart": ["sub"]}, other={"public": ["patch"]})
     modules(pkg="import sys\nsys.log.append('body pkg')\nkept = 'body'\n", pkg__sub="value = 1\n")
     pkg, other = importlib.import_module("pkg"), importlib.import_module("other")
     pkg.__dict__["__note__"] = pkg.__note__ = 1  # type: ignore[attr-defined]
@@ -358,56 +327,24 @@ def what_says_nothing_of_the_body_is_set_without_it() -> None:
 
 
 def a_class_that_the_body_gives_its_module_stays() -> None:
-    deferral = _defer(pkg={"public": ["Thing"]})
+    group = _make_lazy(pkg={"public": ["Thing"]})
     modules(pkg=PKG + "class Own(type(sys)):\n    doubled = property(lambda self: 2 * self.Thing.value)\n")
     with Path(str(importlib.import_module("pkg").__file__)).open("a") as body:
         body.write("sys.modules[__name__].__class__ = Own\n")
-    deferral.wake()
+    group.load()
     assert sys.modules["pkg"].doubled == 10
     assert type(sys.modules["pkg"]).__name__ == "Own"
 
 
-def no_call_is_lost_or_doubled_while_it_wakes() -> None:
-    deferral = _defer()
-    from pkg import setup  # type: ignore[import-not-found]
-
-    start, runner = threading.Barrier(4), Runner()
-
-    def caller(label: int) -> None:
-        start.wait(DEADLINE)
-        for index in range(60):
-            setup(label, index)
-
-    def waker() -> None:
-        start.wait(DEADLINE)
-        deferral.wake()
-
-    for label in range(3):
-        runner.start(caller, label)
-    runner.start(waker)
-    runner.join()
-    done = [entry[1] for entry in _log() if entry[0] == "setup"]
-    assert sorted(done) == [(label, index) for label in range(3) for index in range(60)]
-    for label in range(3):
-        assert [index for one, index in done if one == label] == list(range(60))
-
-
 def the_record_tells_who_caused_what() -> None:
-    deferral = _defer()
+    group = _make_lazy()
     import pkg  # type: ignore[import-not-found]
 
     pkg.setup()
-    program: Callable[..., Any] = compile("\n\nwake()\n", "user.py", "exec")  # type: ignore[assignment]
-    exec(program, {"wake": deferral.wake, "__name__": "user"})  # type: ignore[arg-type]
-    by_kind = {event.kind: event for event in events.so_far() if "wake the compiler" in event.subject}
+    program: Callable[..., Any] = compile("\n\nload()\n", "user.py", "exec")  # type: ignore[assignment]
+    exec(program, {"load": group.load, "__name__": "user"})  # type: ignore[arg-type]
+    by_kind = {event.kind: event for event in events.so_far() if "load the compiler" in event.subject}
     assert by_kind["run"].cause == "user:3"
     assert by_kind["done"].seconds is not None
-    assert "defer" in kinds("call 1, pkg.setup")
-    assert any("wake the compiler" in line and "(by user:3)" in line for line in events.explain())
-
-
-def the_record_is_bounded() -> None:
-    for _ in range(events.LIMIT + 5):
-        events.record("test", "again")
-    assert len(events.so_far()) == events.LIMIT
-    assert events.explain()[-1] == "5 later events were not kept"
+    assert "defer" in kinds("body of pkg")
+    assert any("load the compiler" in line and "(by user:3)" in line for line in events.explain())

@@ -28,4 +28,4 @@ class Announcement(Distribution):
         return self._files.get(filename)
 
     def locate_file(self, path: str | os.PathLike[str]) -> Path:
-        return Path(__file__).parent.parent / path
+        return Path(__file__).parent.parent.parent / path

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from importlib.machinery import ModuleSpec
 
-from torch_npu_lazy.core.trigger import finder
+from torch_npu_lazy.wheel.finder import finder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

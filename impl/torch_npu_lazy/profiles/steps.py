@@ -1,15 +1,19 @@
-"""What a table says is to be done at a time: named parts of a setup, each made of calls and replacements that are found
-by name when the time has come. All are safe to repeat."""
+"""What a profile says is to be done at a time: steps of a setup, each made of calls and replacements that are found by
+name when the time has come. All are safe to repeat."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import KW_ONLY, dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    Actions = tuple["Call | Replace", ...]
 
+
+@dataclass(frozen=True)
 class Call:
     """Call a function without arguments.
 
@@ -18,26 +22,26 @@ class Call:
     closure or under a fixed name: repeated, they would call themselves.
     """
 
-    __slots__ = ("function", "unless")
-
-    def __init__(self, function: str, *, unless: str | None = None) -> None:
-        self.function, self.unless = function, unless
+    function: str
+    _: KW_ONLY
+    unless: str | None = None
 
     def __call__(self) -> None:
         if self.unless is None or find(self.unless).__module__ != self.function.partition(":")[0]:
             find(self.function)()
 
 
+@dataclass(frozen=True)
 class Replace:
     """Put a function in place of an attribute, and keep the original beside it where the function looks for it.
 
     attribute: as "module:Class.name". by: as "module:name". original: the name that the original is kept under.
     """
 
-    __slots__ = ("attribute", "by", "original")
-
-    def __init__(self, attribute: str, *, by: str, original: str) -> None:
-        self.attribute, self.by, self.original = attribute, by, original
+    attribute: str
+    _: KW_ONLY
+    by: str
+    original: str
 
     def __call__(self) -> None:
         owner, _, name = self.attribute.rpartition(".")
@@ -47,17 +51,10 @@ class Replace:
             setattr(owner, name, replacement)
 
 
-class Step:
-    """A named part of a setup. Raises what its actions raise, and is then done again from its first action on."""
-
-    __slots__ = ("actions", "name")
-
-    def __init__(self, name: str, *actions: Call | Replace) -> None:
-        self.name, self.actions = name, actions
-
-    def __call__(self) -> None:
-        for action in self.actions:
-            action()
+def perform(actions: Actions) -> None:
+    """Do a step. Raises what its actions raise; repeated, it begins with its first action."""
+    for action in actions:
+        action()
 
 
 def find(path: str) -> Any:

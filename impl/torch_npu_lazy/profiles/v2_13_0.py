@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from torch_npu_lazy.core.promise import LATER
-from torch_npu_lazy.ports import Late, Port
-from torch_npu_lazy.ports.steps import Call, Step
+from torch_npu_lazy.profiles import Lazy, Profile
+from torch_npu_lazy.profiles.steps import Call
+from torch_npu_lazy.wheel.redirects import LATER
 
-PORT = Port(
-    torch_npu="2.13.0",
-    torch="2.13.0",
-    amended=[
+PROFILE = Profile(
+    patched=(
         "torch_npu._init.core._exports",
         "torch_npu._init.core.module_loader",
         "torch_npu._init.patches.distributed_patches",
         "torch_npu._init.patches.monkey_patches",
         "torch_npu._init.patches.warning_patches",
         "torch_npu.contrib",
-        "torch_npu.contrib.transfer_to_npu",
         "torch_npu.distributed",
         "torch_npu.distributed.distributed_c10d",
         "torch_npu.distributed.fsdp._add_fsdp_patch",
@@ -32,16 +29,16 @@ PORT = Port(
         "torch_npu.utils.collect_env",
         "torch_npu.utils.dlpack",
         "torch_npu.utils.patch_flexattention",
-    ],
-    ours=[
+    ),
+    replaced=(
+        "torch_npu.contrib.transfer_to_npu",
+        "torch_npu.utils._backend_scope",
         "torch_npu.utils._inductor",
         "torch_npu.utils._rng_prims_patch",
-    ],
-    prepared=["torch_npu.contrib.transfer_to_npu"],
+    ),
     # Python code that most processes never use. Nothing here must stay out; it must not be paid for by everybody.
-    late={
-        "torch_npu.contrib": Late(
-            "torch_npu.contrib",
+    lazy={
+        "torch_npu.contrib": Lazy(
             open=True,
             public="""
                 ChannelShuffle Focus LabelSmoothingCrossEntropy LinearA8W8Quant LinearQuant LinearWeightQuant
@@ -51,71 +48,65 @@ PORT = Port(
                 npu_bbox_coder_encode_yolo npu_fast_condition_index_put npu_fused_attention
                 npu_fused_attention_with_layernorm npu_multiclass_nms npu_single_level_responsible_flags roll
             """,
-            apart=["transfer_to_npu"],
+            apart=("transfer_to_npu",),
         ),
         # DTensor brings sympy, 500 modules and half a second.
-        "torch_npu.distributed.tensor": Late("torch_npu.distributed.tensor", open=True, public="experimental"),
-        "torch_npu.distributed.rendezvous": Late("torch_npu.distributed.rendezvous", open=True),
-        "torch_npu.optim": Late(
-            "torch_npu.optim",
+        "torch_npu.distributed.tensor": Lazy(when="torch.distributed.tensor", open=True, public="experimental"),
+        "torch_npu.distributed.rendezvous": Lazy(open=True),
+        "torch_npu.optim": Lazy(
             open=True,
             public="""
                 NpuFusedAdadelta NpuFusedAdam NpuFusedAdamP NpuFusedAdamW NpuFusedBertAdam NpuFusedLamb
                 NpuFusedOptimizerBase NpuFusedRMSprop NpuFusedRMSpropTF NpuFusedSGD
             """,
         ),
-        "torch_npu.profiler": Late(
-            "torch_npu.profiler",
+        "torch_npu.profiler": Lazy(
             open=True,
             public="""
                 AiCMetrics ExportType HostSystem ProfilerAction ProfilerActivity ProfilerLevel _ExperimentalConfig
                 profile schedule supported_activities supported_ai_core_metrics supported_export_type
                 supported_profiler_level tensorboard_trace_handler
             """,
-            apart=["_add_metadata_sanitizer_patch", "_add_mstx_patch"],
+            apart=("_add_metadata_sanitizer_patch", "_add_mstx_patch"),
         ),
     },
-    wakes={"torch_npu.distributed.tensor": "torch.distributed.tensor"},
-    dynamo=[
-        Step(
-            "device_interface",
+    dynamo={
+        "device_interface": (
             Call("torch_npu.utils._dynamo:_dynamo_register_interface_for_device"),
             Call("torch_npu.utils._dynamo:register_npu_current_stream_handler"),
         ),
-        Step(
-            "user_defined_class_variable",
+        "user_defined_class_variable": (
             Call(
                 "torch_npu.utils._dynamo:patch_user_defined_class_variable",
                 unless="torch._dynamo.variables.user_defined:UserDefinedClassVariable.__new__",
             ),
         ),
-        Step("stream_event_variable", Call("torch_npu.utils._dynamo:patch_stream_event_variable_python_type")),
-        Step("npu_stream_context", Call("torch_npu.utils._dynamo:patch_npu_stream_context")),
-        Step(
-            "builtin_variable",
+        "stream_event_variable": (Call("torch_npu.utils._dynamo:patch_stream_event_variable_python_type"),),
+        "npu_stream_context": (Call("torch_npu.utils._dynamo:patch_npu_stream_context"),),
+        "builtin_variable": (
             Call(
                 "torch_npu.utils._dynamo:patch_builtin_variable",
                 unless="torch._dynamo.variables.builtin:BuiltinVariable.call_id",
             ),
         ),
-        Step("backends", Call("torch_npu.dynamo:_register_backends")),
-        Step("trace_rules", Call("torch_npu.dynamo.trace_rule:_patch_npu_trace_rules")),
-        Step("graphsafe_rng", Call("torch_npu.utils._dynamo:register_npu_graphsafe_rng")),
-        Step("dynamo_optimize", Call("torch_npu.utils._dynamo:patch_dynamo_optimize")),
-    ],
+        "backends": (Call("torch_npu.dynamo:_register_backends"),),
+        "trace_rules": (Call("torch_npu.dynamo.trace_rule:_patch_npu_trace_rules"),),
+        "graphsafe_rng": (Call("torch_npu.utils._dynamo:register_npu_graphsafe_rng"),),
+        "dynamo_optimize": (Call("torch_npu.utils._dynamo:patch_dynamo_optimize"),),
+    },
     shape_handling=True,
-    fakes=[
+    fakes=(
         "torch_npu.npu.graphs",
         "torch_npu.op_plugin.meta._fake_registrations",
         "torch_npu.utils.custom_ops",
-    ],
+    ),
     generators={
-        "ascendc": [
+        "ascendc": (
             Call("torch_npu._inductor.deterministic_cache:patch_npu_deterministic_level_cache_keys"),
             Call("torch_npu.dynamo._deterministic_guard:install_npu_deterministic_level_guard"),
-        ],
+        ),
     },
-    imports={
+    redirects={
         "torch_npu._compat.distributed": {
             "torch.distributed._shard.sharded_tensor": LATER,
             "torch.distributed.tensor._ops._matrix_ops": LATER,

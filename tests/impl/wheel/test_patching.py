@@ -1,5 +1,5 @@
-"""What becomes of a module of torch_npu that a table names: the wheel's body, then ours, in one namespace, with no
-trace of the machinery; or a stand-in until its time has come."""
+"""What becomes of a module of torch_npu that a profile names: the wheel's body, then ours, in one namespace, with no
+trace of the machinery; or a placeholder until it is loaded."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from pathlib import Path
 
 import pytest
 
-IMPL = Path(__file__).parents[2] / "impl"
+IMPL = Path(__file__).parents[3] / "impl"
 
 START = """\
 import importlib, sys
 import torch_npu_lazy
-from torch_npu_lazy import bootstrap, ports
+from torch_npu_lazy import profiles
+from torch_npu_lazy.profiles import Lazy
 from torch_npu_lazy.core import events
-bootstrap.OVERLAY = {overlay!r}
-table = ports.Port(torch_npu="2.13.0", torch="2.13.0", {table})
-ports.find = lambda torch_npu, torch: table
+from torch_npu_lazy.wheel import patching
+patching.OVERLAY = {overlay!r}
+profile = profiles.Profile({profile})
+profiles.find = lambda torch_npu, torch: profile
 """
 
 Program = Callable[..., None]
@@ -29,10 +31,10 @@ Program = Callable[..., None]
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
-    """Run a program beside a wheel and an overlay made of the given files, with a table; its assertions are the
+    """Run a program beside a wheel and an overlay made of the given files, with a profile; its assertions are the
     test's."""
 
-    def run(body: str, *, wheel: dict[str, str], overlay: dict[str, str], table: str) -> None:
+    def run(body: str, *, wheel: dict[str, str], overlay: dict[str, str], profile: str) -> None:
         files = {"torch/__init__.py": "", "torch/version.py": '__version__ = "2.13.0"\n'}
         files |= {"torch_npu/__init__.py": "", "torch_npu/version.py": '__version__ = "2.13.0"\n'}
         files |= {f"torch_npu/{name}": text for name, text in wheel.items()}
@@ -41,7 +43,7 @@ def program(tmp_path: Path) -> Program:
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(textwrap.dedent(text))
-        start = START.format(overlay=str(tmp_path / "overlay"), table=table)
+        start = START.format(overlay=str(tmp_path / "overlay"), profile=profile)
         variables = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{IMPL}", "PATH": os.environ["PATH"]}
         command = [sys.executable, "-S", "-s", "-c", start + textwrap.dedent(body)]
         ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=60)
@@ -65,7 +67,7 @@ ran.append("ours")
 wheels = this.replaced
 def replaced(): return f"ours, not {wheels()}'s"
 '''
-ONE = {"wheel": {"thing.py": WHEEL}, "overlay": {"thing.py": OURS}, "table": 'amended=["torch_npu.thing"]'}
+ONE = {"wheel": {"thing.py": WHEEL}, "overlay": {"thing.py": OURS}, "profile": 'patched=["torch_npu.thing"]'}
 
 
 def test_the_overlay_replaces_names_for_the_wheels_own_callers_too(program: Program) -> None:
@@ -91,13 +93,13 @@ def test_nothing_of_the_machinery_stays_on_the_module(program: Program) -> None:
         assert thing.__file__.endswith("torch_npu/thing.py")
         assert inspect.getsource(thing).startswith('\"\"\"The wheel')
         assert not [name for name in sys.modules if name.startswith("torch_npu_lazy.overlay")]
-        assert [event.subject for event in events.so_far() if event.kind == "amend"] == ["torch_npu.thing"]
+        assert [event.subject for event in events.so_far() if event.kind == "patched"] == ["torch_npu.thing"]
         """,
         **ONE,
     )
 
 
-def test_a_reload_amends_again(program: Program) -> None:
+def test_a_reload_patches_again(program: Program) -> None:
     program(
         """
         import torch_npu.thing as thing
@@ -110,7 +112,7 @@ def test_a_reload_amends_again(program: Program) -> None:
     )
 
 
-def test_a_package_is_amended_by_its_init_file(program: Program) -> None:
+def test_a_package_is_patched_by_its_init_file(program: Program) -> None:
     program(
         """
         import torch_npu.part.child
@@ -118,11 +120,11 @@ def test_a_package_is_amended_by_its_init_file(program: Program) -> None:
         """,
         wheel={"part/__init__.py": 'name = "wheel"\n', "part/child.py": ""},
         overlay={"part/__init__.py": 'name = "ours"\n'},
-        table='amended=["torch_npu.part"]',
+        profile='patched=["torch_npu.part"]',
     )
 
 
-def test_torch_npu_itself_can_be_amended(program: Program) -> None:
+def test_torch_npu_itself_can_be_patched(program: Program) -> None:
     program(
         """
         import torch_npu
@@ -130,12 +132,12 @@ def test_torch_npu_itself_can_be_amended(program: Program) -> None:
         """,
         wheel={"__init__.py": 'name = "wheel"\n'},
         overlay={"__init__.py": 'name = "ours"\n'},
-        table='amended=["torch_npu"]',
+        profile='patched=["torch_npu"]',
     )
 
 
 def test_an_error_of_the_overlay_is_the_imports(program: Program) -> None:
-    """Nothing half amended stays: a wheel with half of an overlay is neither."""
+    """Nothing half patched stays: a wheel with half of an overlay is neither."""
     program(
         """
         try:
@@ -150,7 +152,7 @@ def test_an_error_of_the_overlay_is_the_imports(program: Program) -> None:
     )
 
 
-def test_a_look_has_no_effect_but_the_choice_of_the_table(program: Program) -> None:
+def test_a_look_has_no_effect_but_the_choice_of_the_profile(program: Program) -> None:
     program(
         """
         import importlib.util
@@ -163,46 +165,45 @@ def test_a_look_has_no_effect_but_the_choice_of_the_table(program: Program) -> N
     )
 
 
-def test_what_the_table_does_not_name_is_left_alone(program: Program) -> None:
+def test_what_the_profile_does_not_name_is_left_alone(program: Program) -> None:
     program(
         """
         import torch_npu.other
         assert torch_npu.other.ran == ["wheel"]
         assert type(torch_npu.other.__loader__).__name__ == "SourceFileLoader"
-        assert not [event for event in events.so_far() if event.kind == "amend"]
+        assert not [event for event in events.so_far() if event.kind == "patched"]
         """,
         wheel={"other.py": WHEEL},
         overlay={"other.py": "1 / 0\n"},
-        table="amended=[]",
+        profile="",
     )
 
 
-LATE = {
+LAZY = {
     "wheel": {"heavy.py": WHEEL + "import colorsys\ncalled = []\ndef record(*values): called.append(values)\n"},
     "overlay": {"heavy.py": "early = True\nran = [*globals().get('ran', ()), 'ours']\n"},
 }
 
 
-def test_a_late_module_is_a_stand_in_until_its_module_of_torch_is_imported(program: Program) -> None:
+def test_a_lazy_module_is_a_placeholder_until_its_module_of_torch_is_imported(program: Program) -> None:
     program(
         """
         import torch_npu.heavy as heavy
         from torch_npu.heavy import record
-        record(1); record(2)
+        assert record(1) is None
         assert "colorsys" not in sys.modules
         import quopri
         assert "colorsys" in sys.modules
-        assert heavy.called == [(1,), (2,)]
-        record(3)
-        assert heavy.called == [(1,), (2,), (3,)]
+        record(2)
+        assert heavy.called == [(2,)]
         assert heavy.kept() == "wheel"
         """,
-        **LATE,
-        table='amended=[], late={"torch_npu.heavy": ports.Late("heavy", calls=["record"])}, wakes={"heavy": "quopri"}',
+        **LAZY,
+        profile='lazy={"torch_npu.heavy": Lazy(when="quopri", idle="record")}',
     )
 
 
-def test_a_late_module_wakes_by_a_public_name(program: Program) -> None:
+def test_a_lazy_module_loads_by_a_public_name(program: Program) -> None:
     program(
         """
         import torch_npu.heavy as heavy
@@ -211,12 +212,12 @@ def test_a_late_module_wakes_by_a_public_name(program: Program) -> None:
         assert heavy.kept() == "wheel"
         assert "colorsys" in sys.modules
         """,
-        **LATE,
-        table="""amended=[], late={"torch_npu.heavy": ports.Late("heavy", public=["kept"])}""",
+        **LAZY,
+        profile="""lazy={"torch_npu.heavy": Lazy(public="kept")}""",
     )
 
 
-def test_a_late_module_can_be_amended_once_it_is_real(program: Program) -> None:
+def test_a_lazy_module_can_be_patched_once_it_is_real(program: Program) -> None:
     program(
         """
         import torch_npu.heavy as heavy
@@ -224,12 +225,12 @@ def test_a_late_module_can_be_amended_once_it_is_real(program: Program) -> None:
         assert heavy.kept() == "wheel"
         assert heavy.ran == ["wheel", "ours"] and heavy.early
         """,
-        **LATE,
-        table="""amended=["torch_npu.heavy"], late={"torch_npu.heavy": ports.Late("heavy", public=["kept"])}""",
+        **LAZY,
+        profile="""patched=["torch_npu.heavy"], lazy={"torch_npu.heavy": Lazy(public="kept")}""",
     )
 
 
-def test_a_late_module_amended_early_has_our_names_from_the_start_and_for_good(program: Program) -> None:
+def test_a_lazy_module_patched_early_has_our_names_from_the_start_and_for_good(program: Program) -> None:
     program(
         """
         from torch_npu.heavy import replaced, state
@@ -244,12 +245,11 @@ def test_a_late_module_amended_early_has_our_names_from_the_start_and_for_good(p
         assert heavy.kept() == replaced() == "ours"
         assert heavy.other is mine
         """,
-        wheel={"heavy.py": LATE["wheel"]["heavy.py"] + "other = None\n"},
+        wheel={"heavy.py": LAZY["wheel"]["heavy.py"] + "other = None\n"},
         overlay={"heavy.py": 'ran = ["ours"]\nstate = []\ndef replaced(): return "ours"\nother = None\n'},
-        table="""
-            amended=["torch_npu.heavy"],
-            late={"torch_npu.heavy": ports.Late("heavy", early=True)},
-            wakes={"heavy": "quopri"},
+        profile="""
+            patched=["torch_npu.heavy"],
+            lazy={"torch_npu.heavy": Lazy(when="quopri", early=True)},
         """,
     )
 
@@ -260,7 +260,7 @@ PACKAGE = {
     "part/other.py": "",
     "part/light.py": "",
 }
-OPEN = """amended=[], late={"torch_npu.part": ports.Late("part", open=True, public="value", apart=["light"])}"""
+OPEN = """lazy={"torch_npu.part": Lazy(open=True, public="value", apart=["light"])}"""
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ OPEN = """amended=[], late={"torch_npu.part": ports.Late("part", open=True, publ
         "value = importlib.import_module('torch_npu.part.child').value",
     ],
 )
-def test_an_open_package_wakes_by_any_use_and_has_each_module_once(program: Program, use: str) -> None:
+def test_an_open_package_loads_by_any_use_and_has_each_module_once(program: Program, use: str) -> None:
     program(
         f"""
         import torch_npu.part
@@ -292,11 +292,11 @@ def test_an_open_package_wakes_by_any_use_and_has_each_module_once(program: Prog
         """,
         wheel=PACKAGE,
         overlay={},
-        table=OPEN,
+        profile=OPEN,
     )
 
 
-def test_an_open_package_stays_asleep_for_scans_and_for_what_stands_apart(program: Program) -> None:
+def test_an_open_package_is_not_loaded_by_scans_and_for_what_stands_apart(program: Program) -> None:
     program(
         """
         import torch_npu.part, torch_npu.part.light
@@ -310,7 +310,7 @@ def test_an_open_package_stays_asleep_for_scans_and_for_what_stands_apart(progra
         """,
         wheel=PACKAGE,
         overlay={},
-        table=OPEN,
+        profile=OPEN,
     )
 
 
@@ -332,11 +332,11 @@ def test_import_statements_of_a_body_can_be_answered_otherwise(program: Program)
             """,
         },
         overlay={"light.py": "ours = True\n"},
-        table="""amended=["torch_npu.light"], imports={"torch_npu.light": {"torch_npu.part": ()}}""",
+        profile="""patched=["torch_npu.light"], redirects={"torch_npu.light": {"torch_npu.part": ()}}""",
     )
 
 
-def test_a_late_module_that_is_imported_after_its_time_is_an_ordinary_one(program: Program) -> None:
+def test_a_lazy_module_that_is_imported_after_its_time_is_an_ordinary_one(program: Program) -> None:
     program(
         """
         import quopri
@@ -345,16 +345,15 @@ def test_a_late_module_that_is_imported_after_its_time_is_an_ordinary_one(progra
         heavy.record(1)
         assert heavy.called == [(1,)] and type(heavy) is type(sys)
         """,
-        **LATE,
-        table="""
-            amended=["torch_npu.heavy"],
-            late={"torch_npu.heavy": ports.Late("heavy", calls=["record"])},
-            wakes={"heavy": "quopri"},
+        **LAZY,
+        profile="""
+            patched=["torch_npu.heavy"],
+            lazy={"torch_npu.heavy": Lazy(when="quopri", idle="record")},
         """,
     )
 
 
-def test_a_module_of_ours_stands_for_the_wheels_whose_body_is_at_hand(program: Program) -> None:
+def test_a_module_replaced_stands_for_the_wheels_whose_body_is_at_hand(program: Program) -> None:
     program(
         """
         import inspect, torch_npu.thing as thing
@@ -365,11 +364,11 @@ def test_a_module_of_ours_stands_for_the_wheels_whose_body_is_at_hand(program: P
         """,
         wheel={"thing.py": WHEEL},
         overlay={"thing.py": 'ran = ["ours"]  # here\n'},
-        table='amended=[], ours=["torch_npu.thing"]',
+        profile='replaced=["torch_npu.thing"]',
     )
 
 
-def test_a_package_of_ours_has_the_wheels_children(program: Program) -> None:
+def test_a_package_replaced_has_the_wheels_children(program: Program) -> None:
     program(
         """
         from torch_npu.part.child import name
@@ -378,7 +377,7 @@ def test_a_package_of_ours_has_the_wheels_children(program: Program) -> None:
         """,
         wheel={"part/__init__.py": 'name = "wheel"\n', "part/child.py": 'name = "wheel\'s child"\n'},
         overlay={"part/__init__.py": 'name = "ours"\n'},
-        table='amended=[], ours=["torch_npu.part"]',
+        profile='replaced=["torch_npu.part"]',
     )
 
 
@@ -394,7 +393,7 @@ def test_a_module_that_the_wheel_lacks_is_added(program: Program) -> None:
         """,
         wheel={},
         overlay={"fresh.py": 'name = "ours"\n'},
-        table='amended=[], ours=["torch_npu.fresh"]',
+        profile='replaced=["torch_npu.fresh"]',
     )
 
 
@@ -410,7 +409,7 @@ def test_backends_that_the_wheel_does_not_announce_are_found_through_the_metadat
         """,
         wheel={"dynamo.py": 'backend = "the backend"\n'},
         overlay={},
-        table='amended=[], backends={"npu": "torch_npu.dynamo:backend"}',
+        profile='backends={"npu": "torch_npu.dynamo:backend"}',
     )
 
 
@@ -426,7 +425,7 @@ def test_no_distribution_is_added_where_the_wheel_announces_itself(program: Prog
 
 @pytest.mark.parametrize("named", [True, False])
 def test_inspect_knows_beforehand_which_module_registers_fake_implementations(program: Program, named: bool) -> None:
-    """Else it resolves the path of every loaded module, which is what the other table shows."""
+    """Else it resolves the path of every loaded module, which is what the other profile shows."""
     program(
         f"""
         import inspect
@@ -441,5 +440,5 @@ def test_inspect_knows_beforehand_which_module_registers_fake_implementations(pr
             "part/fakes.py": "import inspect, sys\nfound = inspect.getmodule(sys._getframe())\n",
         },
         overlay={},
-        table=f"amended=[], fakes={['torch_npu.part.fakes'] if named else []}",
+        profile=f"fakes={['torch_npu.part.fakes'] if named else []}",
     )

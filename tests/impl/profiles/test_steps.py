@@ -1,4 +1,4 @@
-"""What a table says is to be done: found by name when its time has come, and safe to be done twice."""
+"""What a profile says is to be done: found by name when its time has come, and safe to be done twice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
-from torch_npu_lazy.ports.steps import Call, Replace, Step, find
+from torch_npu_lazy.profiles.steps import Call, Replace, find, perform
 
 
 class Tool:
@@ -71,10 +71,10 @@ def test_a_step_does_its_actions_in_order_and_again_after_a_failure(home: Module
             raise OSError("once")
 
     home.first, home.second = lambda: done.append("first"), second  # type: ignore[attr-defined]
-    step = Step("both", Call("steps_home:first"), Call("steps_home:second"))
+    step = Call("steps_home:first"), Call("steps_home:second")
     with pytest.raises(OSError, match="once"):
-        step()
-    step()
+        perform(step)
+    perform(step)
     assert done == ["first", "second", "first", "second"]
 
 

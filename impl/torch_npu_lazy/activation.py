@@ -60,7 +60,11 @@ def status(directory: str | None = None) -> dict[str, object]:
     """Whether the environment is enabled, by which file, and what is in force in this process."""
     file = path(directory)
     found: dict[str, object] = {"enabled": os.path.exists(file), "file": file, "python": sys.executable}  # noqa: PTH110
-    bootstrap = sys.modules.get("torch_npu_lazy.bootstrap")
+    bootstrap = sys.modules.get("torch_npu_lazy.wheel.bootstrap")
     if bootstrap is None:
-        return {**found, "port": None, "refusal": f"switched off by TORCH_NPU_LAZY={os.environ.get('TORCH_NPU_LAZY')}"}
+        return {
+            **found,
+            "profile": None,
+            "refusal": f"switched off by TORCH_NPU_LAZY={os.environ.get('TORCH_NPU_LAZY')}",
+        }
     return {**found, **bootstrap.state()}

@@ -4,16 +4,13 @@ and the patches of Dynamo are applied by it in one go.
 
 from __future__ import annotations
 
-from torch_npu_lazy.core.promise import LATER
-from torch_npu_lazy.ports import Late, Port
-from torch_npu_lazy.ports.steps import Call, Replace, Step
+from torch_npu_lazy.profiles import Lazy, Profile
+from torch_npu_lazy.profiles.steps import Call, Replace
+from torch_npu_lazy.wheel.redirects import LATER
 
-PORT = Port(
-    torch_npu="2.10.0",
-    torch="2.10.0",
-    amended=[
+PROFILE = Profile(
+    patched=(
         "torch_npu",
-        "torch_npu.contrib.transfer_to_npu",
         "torch_npu.distributed.distributed_c10d",
         "torch_npu.distributed.fsdp._add_fsdp_patch",
         "torch_npu.dynamo.trace_rule",
@@ -27,20 +24,21 @@ PORT = Port(
         "torch_npu.utils._npu_meta_registration",
         "torch_npu.utils.dlpack",
         "torch_npu.utils.patch_getenv",
-    ],
-    ours=[
+    ),
+    replaced=(
         "torch_npu._inductor",
         "torch_npu._inductor.config",
+        "torch_npu.contrib.transfer_to_npu",
         "torch_npu.dynamo",
         "torch_npu.npu._graph_tree_state",
+        "torch_npu.utils._backend_scope",
         "torch_npu.utils._forbid_in_graph",
         "torch_npu.utils._inductor",
         "torch_npu.utils._rng_prims_patch",
-    ],
-    prepared=["torch_npu.contrib.transfer_to_npu"],
-    late={
-        "torch_npu.utils._dynamo": Late(
-            "torch._dynamo",
+    ),
+    lazy={
+        "torch_npu.utils._dynamo": Lazy(
+            when="torch._dynamo",
             early=True,
             public="""
                 NPUAutocastModeVariable NPUTorchCtxManagerClassVariable NpuStreamContextVariable
@@ -49,18 +47,14 @@ PORT = Port(
                 patch_npu_stream_context patch_record_stream patch_user_defined_class_variable
             """,
         ),
-        "torch_npu.utils._dynamo_device": Late("torch._dynamo", early=True, public="NpuInterface"),
-        "torch_npu.utils._graph_tree": Late(
-            "torch_npu.utils._graph_tree",
-            calls=["_apply_npugraph_tree_methods"],
+        "torch_npu.utils._dynamo_device": Lazy(when="torch._dynamo", early=True, public="NpuInterface"),
+        "torch_npu.utils._graph_tree": Lazy(
+            idle="_apply_npugraph_tree_methods",
             public="NpugraphsBackend npugraphify npugraphs",
         ),
-        "torch_npu.npu.npugraph_ex": Late(
-            "torch_npu.npu.npugraph_ex", public="compile_fx inference register_replacement scope"
-        ),
+        "torch_npu.npu.npugraph_ex": Lazy(public="compile_fx inference register_replacement scope"),
     },
-    wakes={"torch._dynamo": "torch._dynamo"},
-    imports={
+    redirects={
         "torch_npu.npu.deterministic": {"torch._dynamo.decorators": "torch_npu.utils._forbid_in_graph"},
         "torch_npu.utils._npu_meta_registration": {
             "torch._dynamo.exc": LATER,
@@ -70,26 +64,23 @@ PORT = Port(
             "torch._inductor": ("decomposition",),
         },
     },
-    dynamo=[
-        Step("device_interface", Call("torch_npu.utils._dynamo:_dynamo_register_interface_for_device")),
-        Step(
-            "skip_function_variable",
+    dynamo={
+        "device_interface": (Call("torch_npu.utils._dynamo:_dynamo_register_interface_for_device"),),
+        "skip_function_variable": (
             Replace(
                 "torch._dynamo.variables.functions:SkipFunctionVariable.__new__",
                 by="torch_npu.utils._dynamo:SkipFunctionVariable__new__",
                 original="__new__raw",
             ),
         ),
-        Step(
-            "tensor_variable",
+        "tensor_variable": (
             Replace(
                 "torch._dynamo.variables.tensor:TensorVariable.call_method",
                 by="torch_npu.utils._dynamo:TensorVariable_call_method",
                 original="call_method_raw",
             ),
         ),
-        Step(
-            "user_defined_class_variable",
+        "user_defined_class_variable": (
             Replace(
                 "torch._dynamo.variables.user_defined:UserDefinedClassVariable.__new__",
                 by="torch_npu.utils._dynamo:UserDefinedClassVariable__new__",
@@ -100,34 +91,31 @@ PORT = Port(
                 unless="torch._dynamo.variables.user_defined:UserDefinedClassVariable._in_graph_classes",
             ),
         ),
-        Step("record_stream", Call("torch_npu.utils._dynamo:patch_record_stream")),
-        Step(
-            "event_variable",
+        "record_stream": (Call("torch_npu.utils._dynamo:patch_record_stream"),),
+        "event_variable": (
             Call("torch_npu.utils._dynamo:patch_event_variable_python_type"),
             Call("torch_npu.utils._dynamo:patch_stream_operators"),
         ),
-        Step("npu_stream_context", Call("torch_npu.utils._dynamo:patch_npu_stream_context")),
-        Step(
-            "builtin_variable",
+        "npu_stream_context": (Call("torch_npu.utils._dynamo:patch_npu_stream_context"),),
+        "builtin_variable": (
             Call(
                 "torch_npu.utils._dynamo:patch_builtin_variable",
                 unless="torch._dynamo.variables.builtin:BuiltinVariable.call_id",
             ),
         ),
-        Step("backends", Call("torch_npu.dynamo:_register_backends")),
-        Step("trace_rules", Call("torch_npu.dynamo.trace_rule:_patch_npu_trace_rules")),
-        Step("dynamo_optimize", Call("torch_npu.utils._dynamo:patch_dynamo_optimize")),
-    ],
-    inductor=[
-        Step("has_triton", Call("torch_npu.utils._dynamo:patch_has_triton")),
-        Step(
-            "scheduler_node",
+        "backends": (Call("torch_npu.dynamo:_register_backends"),),
+        "trace_rules": (Call("torch_npu.dynamo.trace_rule:_patch_npu_trace_rules"),),
+        "dynamo_optimize": (Call("torch_npu.utils._dynamo:patch_dynamo_optimize"),),
+    },
+    inductor={
+        "has_triton": (Call("torch_npu.utils._dynamo:patch_has_triton"),),
+        "scheduler_node": (
             Call(
                 "torch_npu.utils._dynamo:patch_base_schedulernode",
                 unless="torch._inductor.scheduler:BaseSchedulerNode.get_read_write_buffer_accesses",
             ),
         ),
-    ],
+    },
     cpu_counts_for_triton=True,
     backends={
         "npu": "torch_npu.dynamo:_npu_backend_entrypoint",

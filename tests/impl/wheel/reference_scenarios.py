@@ -1,7 +1,8 @@
-"""Promises: what import statements of a body get, what loads, what takes the promise's place."""
+"""Lazy references: what import statements of a body get, what loads, what takes the reference's place."""
 
 from __future__ import annotations
 
+import builtins
 import functools
 import importlib
 import inspect
@@ -10,7 +11,8 @@ import sys
 from typing import Any
 
 from core_support import modules
-from torch_npu_lazy.core.promise import LATER, Promise, execute, lazily
+from torch_npu_lazy.wheel.redirects import LATER, execute, run
+from torch_npu_lazy.wheel.references import LazyReference, lazily
 
 HEAVY = """
 class Thing:
@@ -30,7 +32,7 @@ def _loaded() -> bool:
     return "heavy.inner" in sys.modules
 
 
-def what_is_promised_loads_when_it_is_called() -> None:
+def what_is_referred_to_loads_when_it_is_called() -> None:
     space = _body(
         "from heavy.inner import Thing, double\ndef f(x): return isinstance(x, Thing)\n", {"heavy.inner": LATER}
     )
@@ -52,7 +54,7 @@ def the_real_thing_takes_its_place_whoever_imports_it() -> None:
     assert kept(5).size == 5
 
 
-def what_is_loaded_already_is_not_promised() -> None:
+def what_is_loaded_already_is_no_reference() -> None:
     modules(heavy__inner=HEAVY)
     inner = importlib.import_module("heavy.inner")
     space: dict[str, Any] = {"__name__": "light"}
@@ -65,12 +67,12 @@ def assignments_by_the_body_are_done_later() -> None:
         "from heavy.inner import Thing\nif not hasattr(Thing, 'extra'): Thing.extra = lambda self: self.size\n",
         {"heavy.inner": LATER},
     )
-    assert isinstance(space["Thing"], Promise)
+    assert isinstance(space["Thing"], LazyReference)
     assert not _loaded()
     assert importlib.import_module("heavy.inner").Thing(9).extra() == 9
 
 
-def a_promise_that_was_assigned_is_replaced_too() -> None:
+def a_reference_that_was_assigned_is_replaced_too() -> None:
     space = _body(
         "from heavy.inner import Thing\nfrom heavy.more import method\nThing.extra = method\n",
         {"heavy.inner": LATER, "heavy.more": LATER},
@@ -90,7 +92,7 @@ def another_module_can_give_the_names() -> None:
     assert "heavy.old" not in sys.modules
 
 
-def a_module_can_be_promised_beside_names_that_are_not() -> None:
+def a_module_can_be_lazy_beside_names_that_are_not() -> None:
     space = _body("from heavy import inner, other\n", {"heavy": ("inner",)}, heavy__other="value = 1\n")
     assert space["other"].value == 1
     assert not _loaded()
@@ -106,32 +108,61 @@ def functions_import_as_written() -> None:
     assert space["f"]() is sys.modules["heavy.inner"].double
 
 
-def nothing_stays_in_sys_modules_whether_or_not_the_body_fails() -> None:
-    before = set(sys.modules)
-    try:
-        _body("from heavy.inner import Thing\n1 / 0\n", {"heavy.inner": LATER})
-    except ZeroDivisionError:
-        pass
-    else:
-        raise AssertionError("the body's error was lost")
-    assert {name for name in set(sys.modules) - before if "later" in name} == set()
+def nothing_stays_whether_or_not_the_body_fails() -> None:
+    for text, error in (("", None), ("1 / 0\n", ZeroDivisionError)):
+        modules(heavy__inner=HEAVY)
+        before, space = set(sys.modules), {"__name__": "light"}
+        code = compile(f"from heavy.inner import Thing\ndef f(): import heavy.inner\n{text}", "light.py", "exec")
+        try:
+            execute(code, space, {"heavy.inner": LATER})
+        except ZeroDivisionError:
+            assert error is ZeroDivisionError
+        else:
+            assert error is None
+        assert set(sys.modules) == before
+        assert space["__builtins__"] is space["f"].__builtins__ is vars(builtins)  # type: ignore[attr-defined]
 
 
-def a_promise_can_be_a_base_a_method_and_pickled() -> None:
+def functions_can_be_answered_too_while_the_body_runs() -> None:
+    asked = []
+
+    def importer(name: str, *rest: Any) -> Any:
+        asked.append(name)
+        return builtins.__import__(name, *rest)
+
+    text = "import sys\ndef f():\n    import colorsys\n    return len\nf()\n"
+    for functions in (False, True):
+        asked.clear()
+        space: dict[str, Any] = {"__name__": "light"}
+        run(compile(text, "light.py", "exec"), space, importer, functions=functions)
+        assert asked == (["sys", "colorsys"] if functions else ["sys"])
+        assert space["f"]() is len
+        assert asked[2:] == []
+        assert space["__builtins__"] is vars(builtins)
+
+
+def what_a_body_defines_is_in_its_namespace() -> None:
+    space = _body("x: int = 1\nclass C: y = x\ndef f(): return x, locals() == {}, globals()\n", {})
+    assert space["f"]()[:2] == (1, True)
+    assert space["f"]()[2] is space
+    assert space["C"].y == 1
+
+
+def a_reference_can_be_a_base_a_method_and_pickled() -> None:
     modules(heavy__inner=HEAVY)
 
     class Owner:
-        method = Promise("heavy.inner", "double")
+        method = LazyReference("heavy.inner", "double")
 
     assert Owner.method._name == "double"
     assert not _loaded()
     again = pickle.loads(pickle.dumps(Owner.method))
     assert not _loaded()
     assert again(1) == 2
-    Owner.method = Promise("heavy.inner", "Thing")
+    Owner.method = LazyReference("heavy.inner", "Thing")
     assert Owner().method().size.__class__ is Owner
 
-    class Derived(Promise("heavy.inner", "Thing")):  # type: ignore[misc]
+    class Derived(LazyReference("heavy.inner", "Thing")):  # type: ignore[misc]
         pass
 
     assert Derived.__mro__[1] is sys.modules["heavy.inner"].Thing
@@ -139,13 +170,13 @@ def a_promise_can_be_a_base_a_method_and_pickled() -> None:
 
 def only_a_question_about_the_thing_itself_loads_it() -> None:
     modules(heavy__inner=HEAVY)
-    promise = Promise("heavy.inner", "Thing")
-    assert promise.__name__ == promise.__qualname__ == "Thing"
-    assert [name for name in ("__file__", "__path__", "__signature__", "__spec__") if hasattr(promise, name)] == []
-    assert not hasattr(Promise("heavy.inner", ""), "__wrapped__")
-    assert "heavy.inner.Thing" in repr(promise)
+    reference = LazyReference("heavy.inner", "Thing")
+    assert reference.__name__ == reference.__qualname__ == "Thing"
+    assert [name for name in ("__file__", "__path__", "__signature__", "__spec__") if hasattr(reference, name)] == []
+    assert not hasattr(LazyReference("heavy.inner", ""), "__wrapped__")
+    assert "heavy.inner.Thing" in repr(reference)
     assert not _loaded()
-    assert list(inspect.signature(promise).parameters) == ["size"]
+    assert list(inspect.signature(reference).parameters) == ["size"]
     assert _loaded()
 
 
@@ -156,7 +187,7 @@ def what_inspect_tells_of_it_is_told_of_the_real_thing() -> None:
             if not loaded:
                 sys.modules.pop("heavy.inner", None)
 
-            @functools.wraps(Promise("heavy.inner", name))
+            @functools.wraps(LazyReference("heavy.inner", name))
             def wrapper(*args: Any) -> Any: ...
 
             real = inspect.unwrap(wrapper)
@@ -165,18 +196,18 @@ def what_inspect_tells_of_it_is_told_of_the_real_thing() -> None:
             assert list(inspect.signature(wrapper).parameters) == parameters
 
 
-def a_wrong_promise_says_what_is_missing() -> None:
+def a_wrong_reference_says_what_is_missing() -> None:
     modules(heavy__inner=HEAVY)
-    for promise, kind in (
-        (Promise("heavy.inner", "nothing"), AttributeError),
-        (Promise("heavy.gone", "x"), ImportError),
+    for reference, kind in (
+        (LazyReference("heavy.inner", "nothing"), AttributeError),
+        (LazyReference("heavy.gone", "x"), ImportError),
     ):
         try:
-            promise()
+            reference()
         except kind as error:
             assert "nothing" in str(error) or "heavy.gone" in str(error)
         else:
-            raise AssertionError(f"{promise} was kept")
+            raise AssertionError(f"{reference} was kept")
 
 
 def names_given_lazily_are_listed_and_kept() -> None:

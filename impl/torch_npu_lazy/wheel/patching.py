@@ -1,0 +1,103 @@
+"""Executes the overlay's files: in the namespace of the wheel's module after that one's own body, or in its place."""
+
+from __future__ import annotations
+
+import os
+
+from torch_npu_lazy.core import events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+    from torch_npu_lazy.wheel.redirects import Answer
+
+OVERLAY = os.path.join(os.path.dirname(os.path.dirname(__file__)), "overlay")  # noqa: PTH118, PTH120
+
+
+class PatchingLoader:
+    """A loader that executes the wheel's body, then the overlay of the same path in the same namespace: what the
+    overlay defines replaces what has its name there, and all callers find it. Gone from the module once that is done.
+
+    patched: whether there is such an overlay. redirects: see `redirects.execute`.
+    """
+
+    def __init__(
+        self, spec: ModuleSpec, *, patched: bool = True, redirects: Mapping[str, Answer] | None = None
+    ) -> None:
+        self._real: Any = spec.loader
+        self._spec, self._patched, self._redirects = spec, patched, redirects
+        self._defined: set[str] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._real.create_module(spec)
+
+    def before_body(self, module: ModuleType) -> None:
+        """Execute the overlay in a placeholder. What its names stand for by then is put back after the wheel's body:
+        others have it, and may have put something else there."""
+        before = dict(vars(module))
+        self._patch(module)
+        absent = object()
+        self._defined = {name for name, value in vars(module).items() if before.get(name, absent) is not value}
+
+    def exec_module(self, module: ModuleType) -> None:
+        for owner, attribute in ((self._spec, "loader"), (module.__spec__, "loader"), (module, "__loader__")):
+            if getattr(owner, attribute, None) is self:
+                setattr(owner, attribute, self._real)
+        early = {name: value for name, value in vars(module).items() if name in (self._defined or ())}
+        if self._redirects is None:
+            self._real.exec_module(module)
+        else:
+            from torch_npu_lazy.wheel import redirects
+
+            redirects.execute(self._real.get_code(self._spec.name), vars(module), self._redirects)
+        if self._defined is not None:
+            vars(module).update(early)
+        elif self._patched:
+            self._patch(module)
+
+    def _patch(self, module: ModuleType) -> None:
+        from importlib.machinery import SourceFileLoader
+
+        name = self._spec.name
+        # The loader keeps the compiled code in a .pyc; the name is one that nothing is imported by.
+        named = f"torch_npu_lazy.overlay.{name}"
+        path = _path(name, package=self._spec.submodule_search_locations is not None)
+        code = SourceFileLoader(named, path).get_code(named)
+        assert code is not None
+        documented = vars(module).get("__doc__")
+        exec(code, vars(module))
+        vars(module)["__doc__"] = documented
+        events.record("patched", name)
+
+
+def replaced(spec: ModuleSpec) -> ModuleSpec:
+    """The overlay's file in place of the wheel's, whose loader stays at hand as `__spec__.loader_state`."""
+    from importlib.machinery import SourceFileLoader
+
+    path = _path(spec.name, package=spec.submodule_search_locations is not None)
+    spec.loader_state, spec.loader = spec.loader, SourceFileLoader(spec.name, path)
+    spec.origin, spec.cached = path, None
+    events.record("replaced", spec.name)
+    return spec
+
+
+def added(name: str) -> ModuleSpec:
+    """A module that the wheel lacks."""
+    from importlib.util import spec_from_file_location
+
+    spec = spec_from_file_location(name, _path(name, package=False))
+    assert spec is not None
+    events.record("added", name)
+    return spec
+
+
+def _path(name: str, *, package: bool) -> str:
+    """The overlay's file for a module."""
+    return os.path.join(OVERLAY, *name.split(".")[1:], *(["__init__"] if package else [])) + ".py"  # noqa: PTH118
