@@ -39,9 +39,8 @@ class Profile:
     that are the overlay's file alone, whether the wheel has one of that name or not. lazy: see `Lazy`. redirects:
     module -> what import statements of its body get instead; see `wheel.redirects.execute`. dynamo, inductor: the steps
     of Dynamo's and Inductor's setup by name, in order. generators: what a code generator of Inductor needs each time it
-    is chosen. shape_handling: whether the wheel can bucket shapes. fakes: modules that register fake implementations,
-    each of which has torch look for the module of a file. cpu_counts_for_triton: whether has_triton looks at CPUs
-    without being asked to. backends: backends of Dynamo that the wheel's metadata does not announce, name ->
+    is chosen. shape_handling: whether the wheel can bucket shapes. cpu_counts_for_triton: whether has_triton looks at
+    CPUs without being asked to. backends: backends of Dynamo that the wheel's metadata does not announce, name ->
     "module:object".
     """
 
@@ -52,7 +51,6 @@ class Profile:
     dynamo: Mapping[str, Actions] = field(default_factory=dict)
     inductor: Mapping[str, Actions] = field(default_factory=dict)
     generators: Mapping[str, tuple[Call, ...]] = field(default_factory=dict)
-    fakes: tuple[str, ...] = ()
     cpu_counts_for_triton: bool = False
     shape_handling: bool = False
     backends: Mapping[str, str] = field(default_factory=dict)

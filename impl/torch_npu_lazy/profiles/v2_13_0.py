@@ -95,11 +95,6 @@ PROFILE = Profile(
         "dynamo_optimize": (Call("torch_npu.utils._dynamo:patch_dynamo_optimize"),),
     },
     shape_handling=True,
-    fakes=(
-        "torch_npu.npu.graphs",
-        "torch_npu.op_plugin.meta._fake_registrations",
-        "torch_npu.utils.custom_ops",
-    ),
     generators={
         "ascendc": (
             Call("torch_npu._inductor.deterministic_cache:patch_npu_deterministic_level_cache_keys"),

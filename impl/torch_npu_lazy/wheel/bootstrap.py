@@ -99,7 +99,6 @@ def _settle(spec: ModuleSpec) -> None:
         chosen = _choose(spec)
         if chosen is not None:
             _install(chosen)
-            _make_known(spec, chosen.fakes)
             # Last: who finds it goes on and imports. Two threads that find none install the same, which does no harm.
             profile = chosen
 
@@ -163,18 +162,6 @@ def _install(chosen: Profile) -> None:
     for when in dict.fromkeys(entry.when for entry in chosen.lazy.values() if entry.when):
         when_imported(when, lambda _, load=groups[when].load: load())
     finder.seat()
-
-
-def _make_known(package: ModuleSpec, names: tuple[str, ...]) -> None:
-    """Tell inspect beforehand whose file is whose. torch asks it that for each fake implementation, and to find out
-    inspect resolves the paths of all loaded modules, a thousand."""
-    import inspect
-
-    for name in names:
-        folder, parts = os.path.dirname(package.origin or ""), name.split(".")[1:]  # noqa: PTH120
-        path = os.path.normcase(os.path.abspath(f"{os.path.join(folder, *parts)}.py"))  # noqa: PTH100, PTH118
-        # Without this, which no document promises, the same answer takes longer.
-        getattr(inspect, "modulesbyfile", {})[path] = name
 
 
 def load(group: str) -> None:
