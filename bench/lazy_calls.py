@@ -3,7 +3,7 @@ leaving the backend scope, a call through torch's wrapper of Inductor.
 
 Both sides live in one process on the simulated NPU and take turns: the wheel's utils/_dynamo.py is executed a second
 time under a name of its own, without the overlay. Everything that either side calls and that is not in question (NPU
-Inductor's loading, torch's own wrapper) is settled or a stand-in that does nothing, so what is left is the mechanism.
+Inductor's loading, torch's own wrapper) is settled or does nothing, so what is left is the mechanism.
 A ratio is the median over rounds of ours by the wheel's; each round times a batch of either. Times are processor time.
 Exit code 1 if a ratio's median is above 1."""
 

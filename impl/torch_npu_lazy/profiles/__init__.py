@@ -11,6 +11,12 @@ if TYPE_CHECKING:
 
     from torch_npu_lazy.profiles.steps import Actions, Call
 
+    Answer = str | tuple[str, ...]
+
+LATER: tuple[str, ...] = ()
+"""The answer to an import statement that makes all its names lazy references. A tuple with names makes those ones only,
+which are modules; a string is the module to import instead."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lazy:
@@ -37,17 +43,17 @@ class Profile:
 
     patched: modules after whose body the overlay of the same path is executed in their namespace. replaced: modules
     that are the overlay's file alone, whether the wheel has one of that name or not. lazy: see `Lazy`. redirects:
-    module -> what import statements of its body get instead; see `wheel.redirects.execute`. dynamo, inductor: the steps
-    of Dynamo's and Inductor's setup by name, in order. generators: what a code generator of Inductor needs each time it
-    is chosen. shape_handling: whether the wheel can bucket shapes. cpu_counts_for_triton: whether has_triton looks at
-    CPUs without being asked to. backends: backends of Dynamo that the wheel's metadata does not announce, name ->
-    "module:object".
+    module -> what import statements of its body get instead, by what they import (see `LATER`). dynamo, inductor: the
+    steps of Dynamo's and Inductor's setup by name, in order. generators: what a code generator of Inductor needs each
+    time it is chosen. shape_handling: whether the wheel can bucket shapes. cpu_counts_for_triton: whether has_triton
+    looks at CPUs without being asked to. backends: backends of Dynamo that the wheel's metadata does not announce,
+    name -> "module:object".
     """
 
     patched: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     lazy: Mapping[str, Lazy] = field(default_factory=dict)
-    redirects: Mapping[str, Mapping[str, str | tuple[str, ...]]] = field(default_factory=dict)
+    redirects: Mapping[str, Mapping[str, Answer]] = field(default_factory=dict)
     dynamo: Mapping[str, Actions] = field(default_factory=dict)
     inductor: Mapping[str, Actions] = field(default_factory=dict)
     generators: Mapping[str, tuple[Call, ...]] = field(default_factory=dict)

@@ -4,9 +4,8 @@ and the patches of Dynamo are applied by it in one go.
 
 from __future__ import annotations
 
-from torch_npu_lazy.profiles import Lazy, Profile
+from torch_npu_lazy.profiles import LATER, Lazy, Profile
 from torch_npu_lazy.profiles.steps import Call, Replace
-from torch_npu_lazy.wheel.redirects import LATER
 
 PROFILE = Profile(
     patched=(

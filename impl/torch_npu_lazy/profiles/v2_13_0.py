@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from torch_npu_lazy.profiles import Lazy, Profile
+from torch_npu_lazy.profiles import LATER, Lazy, Profile
 from torch_npu_lazy.profiles.steps import Call
-from torch_npu_lazy.wheel.redirects import LATER
 
 PROFILE = Profile(
     patched=(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from torch_npu_lazy.wheel.redirects import Answer
+    from torch_npu_lazy.profiles import Answer
 
 OVERLAY = os.path.join(os.path.dirname(os.path.dirname(__file__)), "overlay")  # noqa: PTH118, PTH120
 

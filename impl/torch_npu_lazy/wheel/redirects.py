@@ -23,18 +23,14 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
     from typing import Any
 
-    Answer = str | tuple[str, ...]
-
-LATER: tuple[str, ...] = ()
-"""The answer to an import: all its names are lazy references. A tuple with names makes those ones only, which are
-modules; a string is the module to import instead."""
+    from torch_npu_lazy.profiles import Answer
 
 
 def execute(code: CodeType, namespace: dict[str, Any], answers: Mapping[str, Answer]) -> None:
     """Execute a body in its namespace with other answers to some of its import statements.
 
-    answers: by the absolute name of the module that a statement imports, what it gets (see `LATER`). A lazy reference
-    is made only to what is not loaded. Raises what the body raises.
+    answers: by the absolute name of the module that a statement imports, what it gets (see `profiles.LATER`). A lazy
+    reference is made only to what is not loaded. Raises what the body raises.
     """
     given: dict[str, _References] = {}
 

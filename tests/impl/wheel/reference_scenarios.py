@@ -11,7 +11,8 @@ import sys
 from typing import Any
 
 from core_support import modules
-from torch_npu_lazy.wheel.redirects import LATER, execute, run
+from torch_npu_lazy.profiles import LATER
+from torch_npu_lazy.wheel.redirects import execute, run
 from torch_npu_lazy.wheel.references import LazyReference, lazily
 
 HEAVY = """
