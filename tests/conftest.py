@@ -33,14 +33,14 @@ def pytest_configure(config: pytest.Config) -> None:
 # By the start of their names. What takes longest begins first, so that no processor idles in the end.
 LONGEST = (
     *("simnpu/toolchain/compiling/test_models", "simnpu/toolchain/language", "simnpu/hccl/test_torch"),
-    *("tools/test_stress", "simnpu/toolchain/compiling", "simnpu/test_bench_op_cost", "test_import_cost"),
+    *("tools/test_stress", "simnpu/toolchain/compiling", "simnpu/test_bench_op_cost", "bench"),
     "harness/test_forked",
 )
 # Their tests share what is made once for the module; two of xdist's workers would make it twice.
 TOGETHER = (
     *("simnpu/toolchain/compiling/test_models.py", "simnpu/toolchain/language", "simnpu/test_models.py"),
     *("simnpu/ops/test_ops.py::test_operators", "simnpu/ops/test_ops.py::test_every_family"),
-    *("overlay/test_import_names.py", "report/test_page.py"),
+    *("impl/overlay/test_import_names.py", "report/test_page.py"),
 )
 
 

@@ -20,7 +20,7 @@ from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def wheel(directory: Path, name: str, version: str, files: dict[str, str]) -> None:
