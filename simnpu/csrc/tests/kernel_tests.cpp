@@ -1,5 +1,6 @@
 // Kernels from many threads, and the ways in which they go wrong, for the sanitizers.
 #include "check.h"
+#include "simnpu/kernel.h"
 
 #include <runtime/runtime/rt.h>
 
@@ -23,7 +24,11 @@ struct Arguments {
 const std::vector<char>& binary() {
     static const std::vector<char> bytes = [] {
         std::ifstream file(TEST_KERNELS, std::ios::binary);
-        return std::vector<char>(std::istreambuf_iterator<char>(file), {});
+        std::vector<char> whole(std::istreambuf_iterator<char>(file), {});
+        const simnpu_kernel_seal seal{SIMNPU_KERNEL_SEAL, simnpu_kernel_checksum(whole.data(), whole.size())};
+        const auto* end = reinterpret_cast<const char*>(&seal);
+        whole.insert(whole.end(), end, end + sizeof seal); // as the kernel compiler does
+        return whole;
     }();
     return bytes;
 }
