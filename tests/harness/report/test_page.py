@@ -345,7 +345,7 @@ def test_copy_button_copies_or_selects_the_command(show: Any) -> None:
     browser = show("sample")
     browser.run("window.copied = null; navigator.clipboard.writeText = async text => { window.copied = text }")
     button = "document.querySelector('[id=\"import/trigger/reload\"] .copy')"
-    command = "python -m harness.child cases/import/trigger/reload.py order=after"
+    command = "python -m harness run cases/import/trigger/reload.py order=after"
     assert (
         browser.run(f"{button}.click(); new Promise(done => setTimeout(() => done({button}.textContent)))") == "Copied"
     )

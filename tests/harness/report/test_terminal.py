@@ -56,7 +56,7 @@ def test_colours_only_dress_the_same_text() -> None:
 
 
 def test_long_command_stays_on_one_line() -> None:
-    command = "python -m harness.child cases/a/b.py " + " ".join(f"parameter_{n}=value" for n in range(30))
+    command = "python -m harness run cases/a/b.py " + " ".join(f"parameter_{n}=value" for n in range(30))
     shown = text(sample.point(sample.rule("a/b/1"), "fail", reproduce=command), color=False, width=80)
     assert f"      $ {command}\n" in shown
 

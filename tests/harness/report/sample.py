@@ -109,7 +109,7 @@ def point(
         "notes": {},
         "control": None,
         "soak": None,
-        "reproduce": f"python -m harness.child {rule['file']}{arguments}",
+        "reproduce": f"python -m harness run {rule['file']}{arguments}",
     }
     match outcome:
         case "fail":
