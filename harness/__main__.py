@@ -7,9 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from simnpu import output
-
-from . import catalogue, devices, environment, header, subjects
+from . import catalogue, devices, environment, header, output, subjects
 from .explain import explain
 from .runner import Runner
 

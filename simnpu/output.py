@@ -1,6 +1,5 @@
-"""What the command lines print, for whoever reads it.
-
-Kept apart because the judge and the report have one each as well.
+"""What the command line prints, for whoever reads it. The harness has a copy: the parts share no code, so that each can
+be deleted.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def for_anybody(name: str | None = None) -> Iterator[None]:
+def for_anybody(name: str) -> Iterator[None]:
     """While it lasts, a character that the terminal's encoding lacks is printed as an escape. A reader who has seen
     enough (`| head`) ends the command without a word, with what a shell answers for SIGPIPE; Ctrl-C ends it by its
-    signal, with one line, which begins with the name that messages of the command begin with, if it has one."""
+    signal, with one line, which begins with the name that messages of the command begin with."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -31,7 +30,7 @@ def for_anybody(name: str | None = None) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise SystemExit(128 + signal.SIGPIPE) from None
     except KeyboardInterrupt:
-        print(f"{name}: interrupted" if name else "interrupted", file=sys.stderr)
+        print(f"{name}: interrupted", file=sys.stderr)
         # Ended by the signal, so that a shell's loop around the command ends as well.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.raise_signal(signal.SIGINT)

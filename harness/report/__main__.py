@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from harness import output
 from harness.report.files import load, write_page
 from harness.report.schema import InvalidReport
 from harness.report.terminal import table
-from simnpu import output
 
 EPILOG = """\
 examples:
