@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import catalogue, devices, environment, header, output, subjects
+from . import catalogue, devices, header, isolation, output, subjects
 from .explain import explain
 from .runner import Runner
 
@@ -104,7 +104,7 @@ def _run(options: argparse.Namespace) -> int:
         return _cannot(f"{options.case}: {error}")
     except (header.HeaderError, subjects.Unavailable) as error:
         return _cannot(str(error))
-    environment.sweep()
+    isolation.sweep()
     runner = Runner(installed, device, Path.cwd())
     print(f"{point.id}: {case.title}")
     print(

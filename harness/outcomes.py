@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from .process import Ended
 from .records import Records
+
+INSIDE = str(Path(__file__).parent / "inside")
 
 
 @dataclass
@@ -143,5 +146,5 @@ def _afterwards(ended: Ended, verdict: Verdict, timeout: float) -> str:
 
 
 def _last(traceback: list[str]) -> str:
-    outside = [line for line in traceback if "/harness/" not in line]
-    return (outside or traceback or ["?"])[-1]
+    cases = [line for line in traceback if not line.startswith(INSIDE)]
+    return (cases or traceback or ["?"])[-1]

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import psutil
 import pytest
 
-from . import __version__, catalogue, devices, environment, expectations, header, report, soak, subjects
+from . import __version__, catalogue, devices, expectations, header, isolation, report, soak, subjects
 from .explain import explain, label
 from .runner import Runner
 
@@ -225,7 +225,7 @@ def pytest_configure(config: pytest.Config) -> None:
         # As Ctrl-C: the case ends with the run, and leaves no directory behind. CI systems and timeout(1) send it.
         signal.signal(signal.SIGTERM, _interrupt)
         if controller:
-            environment.sweep()
+            isolation.sweep()
     # xdist replaces a dead worker and can hang over it. No case runs inside a worker, so a dead one is a fault to see.
     if getattr(config.option, "maxworkerrestart", "") is None:
         config.option.maxworkerrestart = "0"

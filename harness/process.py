@@ -17,7 +17,7 @@ from typing import IO
 
 import psutil
 
-from .wire import MARKER
+from .inside.protocol import MARKER
 
 ABORT_GRACE = 10.0  # seconds for the stack dump after SIGABRT
 LEAK_GRACE = 10.0  # seconds for helpers that end by themselves once their parent is gone

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import devices, environment, expectations, process, records, subjects, wire
+from . import devices, expectations, isolation, process, records, subjects
 from .header import Case, Point
+from .inside.protocol import DUMP_FD, RESULT_FD
 from .outcomes import Verdict, judge
 
-CHILD = Path(__file__).with_name("child.py")
+CHILD = Path(__file__).parent / "inside/child.py"
 OUTPUT_LIMIT = 256 << 20  # bytes on disk for each of stdout and stderr
 NO_CONTROL = "the case imports torch_npu in its control as well; let it do so only `if not probe.control`"
 CONTROL_FIELDS = (
@@ -61,17 +62,17 @@ class Runner:
         if lacking:
             return self._result(point, way, Verdict("unsupported", reason=lacking))
         with ExitStack() as stack:
-            root = stack.enter_context(environment.scratch())
+            root = stack.enter_context(isolation.scratch())
             result, dump = (stack.enter_context((root / name).open("ab")) for name in ("result", "dump"))
             streams: dict[str, Any] = {"stdout": None, "stderr": None}
             if not way.live:
                 streams = {name: stack.enter_context((root / name).open("ab")) for name in streams}
-            env = environment.make(point, self.installed, self.device, root, control=way.control, soak=way.soak)
-            env[wire.RESULT_FD], env[wire.DUMP_FD] = str(result.fileno()), str(dump.fileno())
+            env = isolation.make(point, self.installed, self.device, root, control=way.control, soak=way.soak)
+            env[RESULT_FD], env[DUMP_FD] = str(result.fileno()), str(dump.fileno())
             ended = process.run(
                 [*subjects.interpreter(), str(CHILD), str(point.case.path.resolve()), *point.arguments],
                 env=env,
-                cwd=root / environment.WORK,
+                cwd=root / isolation.WORK,
                 **streams,
                 pass_fds=[result.fileno(), dump.fileno()],
                 timeout=point.case.timeout,
@@ -82,7 +83,7 @@ class Runner:
                 ended,
                 found,
                 NO_CONTROL
-                if (root / environment.EVIDENCE).exists()
+                if (root / isolation.EVIDENCE).exists()
                 else subjects.contradiction(self.installed, found.versions),
                 point.case.timeout,
                 self.size_limit,

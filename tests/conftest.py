@@ -38,7 +38,7 @@ LONGEST = (
 )
 # Their tests share what is made once for the module; two of xdist's workers would make it twice.
 TOGETHER = (
-    *("simnpu/toolchain/compiling/test_models.py", "simnpu/toolchain/language"),
+    *("simnpu/toolchain/compiling/test_models.py", "simnpu/toolchain/language", "simnpu/test_models.py"),
     *("simnpu/ops/test_ops.py::test_operators", "simnpu/ops/test_ops.py::test_every_family"),
     *("impl/overlay/test_import_names.py", "harness/report/test_page.py"),
 )

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness import collecting
+from harness.inside import collecting
 
 PROGRAM = """\
 import atexit, gc, json, sys

@@ -11,7 +11,8 @@ import psutil
 import pytest
 from fakes import CASES, Judge
 
-from harness import environment, header, process
+from harness import header, isolation, process
+from harness.outcomes import INSIDE
 
 LAZY = "import/lazy/none.py"
 
@@ -43,7 +44,7 @@ def test_an_eager_package_fails_and_is_named_as_importer(judge: Judge, fake: str
     assert result["failure"]["message"] == "torch._dynamo was loaded"
     assert f"{fake}/torch_npu/__init__.py:" in result["failure"]["import_stack"][-1]
     assert "none.py:" in result["failure"]["import_stack"][0]
-    assert not any("/harness/" in line for line in result["failure"]["import_stack"])
+    assert not any(line.startswith(INSIDE) for line in result["failure"]["import_stack"])
 
 
 EVIDENCEES = ("table", "record", "all_evidence", "libraries", "calls")
@@ -253,7 +254,7 @@ def test_no_directory_is_left(judge: Judge, monkeypatch: pytest.MonkeyPatch, tmp
     seen: list[Path] = []
     place = tmp_path / "temporary"
     place.mkdir()
-    monkeypatch.setattr(environment, "place", lambda: seen.append(place) or place)
+    monkeypatch.setattr(isolation, "place", lambda: seen.append(place) or place)
     judge("honest", LAZY)
     assert seen
     assert list(place.iterdir()) == []

@@ -19,7 +19,7 @@ import pytest
 from fakes import Suite
 from xdist.plugin import pytest_xdist_auto_num_workers
 
-from harness import environment, process
+from harness import isolation, process
 from harness.__main__ import main
 from harness.runner import Runner
 
@@ -475,8 +475,8 @@ def test_a_killed_run_takes_the_case_along_and_the_next_one_tidies_up(
     running.wait()
     assert psutil.wait_procs([child], timeout=30)[0] == [child]
     assert len(list(temporary.glob("conformance-*"))) == 1
-    with environment.scratch() as used:
-        environment.sweep()
+    with isolation.scratch() as used:
+        isolation.sweep()
         assert list(temporary.glob("conformance-*")) == [used]
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from fakes import Judge, Suite, Write
 
-from harness import header, jitter, soak
+from harness import header, soak
+from harness.inside import jitter
 
 FLAKY = """
 import os, sys, zlib

@@ -161,7 +161,7 @@ def _next_task() -> str:
 
 
 if __name__ == "__main__":
-    from harness import collecting
+    from harness.inside import collecting
 
     collecting.rarely()
     module, name, parameters = json.loads(sys.argv[1] if len(sys.argv) > 1 else _next_task())

@@ -12,7 +12,7 @@ import pytest
 from isolated import ROOT
 
 import simnpu
-from harness import collecting
+from harness.inside import collecting
 
 WORKER = Path(__file__).with_name("models_worker.py")
 STEPS = 20

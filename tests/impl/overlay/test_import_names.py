@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import simnpu
-from harness import collecting
+from harness.inside import collecting
 
 REWRAPPED = {"torch.utils._config_module.ConfigModule.get_config_copy"}
 """Replaced as before, and marked as a wrapper of torch's own, so that its home is torch."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import simnpu
-from harness import collecting
+from harness.inside import collecting
 
 ROOT = Path(__file__).parents[3]
 _IN_CHILD = "SIMNPU_TEST_RANK"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import simnpu
-from harness import collecting
+from harness.inside import collecting
 from hccl.ranks import ROOT, TORCH_SECONDS, Rank, end_group, on_ranks
 
 WORKER = Path(__file__).with_name("worker.py")

@@ -11,7 +11,7 @@ import pytest
 from isolated import on_simulator
 
 import simnpu
-from harness import collecting
+from harness.inside import collecting
 
 CORPUS = Path(__file__).with_name("corpus.py")
 FAMILIES = {

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import simnpu
-from harness import collecting
+from harness.inside import collecting
 from simnpu import build as building
 from simnpu import toolchain
 from simnpu.toolchain import surroundings

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import simnpu
-from harness import collecting
+from harness.inside import collecting
 from simnpu.toolchain import surroundings
 
 WORKER = Path(__file__).with_name("kernel_worker.py")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import simnpu
-from harness import collecting
+from harness.inside import collecting
 from toolchain.compiling.stack import NEEDS_KERNELS, SECONDS
 
 pytestmark = NEEDS_KERNELS

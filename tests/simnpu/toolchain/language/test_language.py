@@ -12,7 +12,7 @@ import pytest
 from language_refused import REFUSED, Refusal
 
 import simnpu
-from harness import collecting
+from harness.inside import collecting
 from simnpu.toolchain import surroundings
 
 WORKER = Path(__file__).with_name("language_worker.py")

@@ -1,5 +1,5 @@
-"""The surroundings of a fresh interpreter: an environment made from an allow-list, so that nothing in somebody's shell
-changes a verdict, and directories of its own that vanish with it."""
+"""What separates a fresh interpreter from the machine: an environment made from an allow-list, so that nothing in
+somebody's shell changes a verdict, and directories of its own that vanish with it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from .devices import Device
 from .header import Point
+from .inside.protocol import CALLS, CONTROL, MARKER, PARENT, POINT, PREAMBLE, SOAK, TIMEOUT
 from .subjects import Installed
-from .wire import CALLS, CONTROL, MARKER, PARENT, POINT, PREAMBLE, SOAK, TIMEOUT
 
 KEPT = ("PATH", "LANG", "TZ", "OMP_NUM_THREADS")
 KEPT_PREFIXES = ("LC_", "OPENBLAS_")
@@ -59,7 +59,7 @@ LONGEST_PLACE = 40
 30 to TMPDIR, a scratch directory's name and `tmp` 25."""
 LOCK = "lock"
 EVIDENCE = "imported-torch-npu"
-CONTROL_PATH = Path(__file__).with_name("control")
+CONTROL_PATH = Path(__file__).parent / "inside/control"
 """Holds a torch_npu that cannot be imported."""
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from fakes import CASES, compose, faux_device, point
 
-from harness import devices, environment, header, subjects
+from harness import devices, header, isolation, subjects
 
 
 @pytest.fixture
@@ -32,20 +32,20 @@ def test_the_environment_is_an_allow_list(
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    made = environment.make(point("behaviour/point/ends.py", how="well"), installed, faux_device(), tmp_path)
+    made = isolation.make(point("behaviour/point/ends.py", how="well"), installed, faux_device(), tmp_path)
     assert "from the shell" not in made.values()
     assert (made["LC_ALL"], made["OPENBLAS_CORETYPE"], made["OMP_NUM_THREADS"]) == ("C.UTF-8", "Haswell", "1")
     assert made["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "0"
     assert json.loads(made["HARNESS_POINT"]) == {"how": "well"}
     inside = {name for name, value in made.items() if value.startswith(f"{tmp_path}/")}
-    assert inside == {*environment.PRIVATE, "PYTHONPATH"}
+    assert inside == {*isolation.PRIVATE, "PYTHONPATH"}
 
 
 def test_threads_are_the_users_choice(
     installed: subjects.Installed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    made = environment.make(point("import/lazy/none.py"), installed, faux_device(), tmp_path)
+    made = isolation.make(point("import/lazy/none.py"), installed, faux_device(), tmp_path)
     assert made["OMP_NUM_THREADS"] == "4"
 
 
@@ -55,16 +55,16 @@ def test_sockets_fit_below_scratch_however_long_the_users_directory_is(
     far = tmp_path / ("far" * 30)
     far.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(far))
-    with environment.scratch() as root:
+    with isolation.scratch() as root:
         # What multiprocessing makes below TMPDIR.
-        sample = root / environment.PRIVATE["TMPDIR"] / "pymp-12345678" / "listener-12345678"
+        sample = root / isolation.PRIVATE["TMPDIR"] / "pymp-12345678" / "listener-12345678"
         sample.parent.mkdir()
         with socket.socket(socket.AF_UNIX) as one:
             one.bind(str(sample))
 
 
 def test_scratch_goes_even_if_made_read_only() -> None:
-    with environment.scratch() as root:
+    with isolation.scratch() as root:
         locked = root / "home" / "locked"
         locked.mkdir()
         (locked / "file").write_text("x")

@@ -8,13 +8,11 @@ import sys
 _HERE = __file__.rpartition("/")[0]
 
 
-def _package() -> None:
+def bind() -> None:
     """Bind `harness` to the folder of this file. Were the name looked up on sys.path, where the judged package's folder
     may stand first, the judged could replace the judge."""
     from importlib.util import module_from_spec, spec_from_file_location
 
-    if sys.path and sys.path[0] == _HERE:  # Python 3.10 has no -P
-        del sys.path[0]
     spec = spec_from_file_location("harness", f"{_HERE}/__init__.py", submodule_search_locations=[_HERE])
     assert spec is not None
     assert spec.loader is not None
@@ -25,7 +23,7 @@ def _package() -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the case named by arguments[0]. Returns the interpreter's exit code."""
-    from harness import collecting, jitter, recorder, wire
+    from . import collecting, jitter, protocol, recorder
 
     recorder.install()
 
@@ -35,10 +33,12 @@ def main(arguments: list[str]) -> int:
     import types
 
     collecting.rarely()
-    descriptor, dump, parent = (os.environ.pop(name, None) for name in (wire.RESULT_FD, wire.DUMP_FD, wire.PARENT))
+    descriptor, dump, parent = (
+        os.environ.pop(name, None) for name in (protocol.RESULT_FD, protocol.DUMP_FD, protocol.PARENT)
+    )
     if parent is None or descriptor is None or dump is None or not arguments:
         print(
-            "harness.child is started by the runner. To run one case: python -m harness run CASE key=value",
+            "this program is started by the runner. To run one case: python -m harness run CASE key=value",
             file=sys.stderr,
         )
         return 2
@@ -46,12 +46,10 @@ def main(arguments: list[str]) -> int:
     os.set_inheritable(int(dump), False)
     faulthandler.enable(file=int(dump), all_threads=True)
 
-    from harness.probe import _session
+    from .probe import _session
 
     path = arguments[0]
-    session = _session.begin(_session.ChildSession(json.loads(os.environ[wire.POINT]), int(descriptor)))
-    # Loaded now, not by the case's first line, so that the case finds no harness module among the new ones.
-    import harness.probe  # noqa: F401
+    session = _session.begin(_session.ChildSession(json.loads(os.environ[protocol.POINT]), int(descriptor)))
 
     try:
         code = compile(open(path, "rb").read(), path, "exec", dont_inherit=True)  # noqa: PTH123, SIM115
@@ -66,11 +64,11 @@ def main(arguments: list[str]) -> int:
     sys.argv = list(arguments)
 
     status = 0
-    soak = os.environ.get(wire.SOAK)
+    soak = os.environ.get(protocol.SOAK)
     if soak is not None:
         jitter.start(soak)
     try:
-        preamble = os.environ.get(wire.PREAMBLE)
+        preamble = os.environ.get(protocol.PREAMBLE)
         if preamble:
             __import__(preamble)
         exec(code, program.__dict__)
@@ -135,10 +133,10 @@ def _trace(error: BaseException, shown: bool = False) -> dict:
 
 def _versions() -> dict:
     """What the loaded packages say of themselves, read from their dictionaries: asking a lazy module could load it."""
-    from harness import wire
+    from . import protocol
 
     found: dict = {}
-    for name in ("torch", "torch_npu", *wire.PREAMBLES):
+    for name in ("torch", "torch_npu", *protocol.PREAMBLES):
         module = sys.modules.get(name)
         namespace = getattr(module, "__dict__", None)
         if isinstance(namespace, dict):
@@ -151,5 +149,8 @@ def _versions() -> dict:
 
 
 if __name__ == "__main__":
-    _package()
+    if sys.path and sys.path[0] == _HERE:  # Python 3.10 has no -P
+        del sys.path[0]
+    bind()
+    __package__ = "harness"
     sys.exit(main(sys.argv[1:]))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..wire import PREAMBLE
+from ..protocol import PREAMBLE
 from ._session import session
 
 TAIL = 4000

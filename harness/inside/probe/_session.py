@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import sys
 import threading
 import time
@@ -16,7 +15,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from .. import jitter, recorder
-from ..wire import CONTROL, POINT, PREAMBLE, SOAK, TIMEOUT
+from ..protocol import POINT, PREAMBLE, SOAK, TIMEOUT
 
 PATIENCE = 0.75
 """Part of a case's time after which its waits overrun: early enough to say so before the whole case is stopped."""
@@ -161,59 +160,12 @@ class NestedSession(Session):
             print(describe(entry), file=sys.stderr, flush=True)
 
 
-class HandSession(Session):
-    """`python cases/area/topic/name.py key=value`: says each check on the terminal and sets the exit code."""
-
-    def __init__(self, params: dict[str, Any]) -> None:
-        super().__init__(params)
-        self._ended = False
-
-    def emit(self, entry: dict[str, Any]) -> None:
-        kind = entry["kind"]
-        if kind == "check":
-            print(f"ok    {entry['message']}" if entry["ok"] else f"FAIL  {describe(entry)}", flush=True)
-        elif kind == "note":
-            print(f"note  {entry['key']} = {entry['value']!r}", flush=True)
-
-    def unsupported(self, reason: str) -> None:
-        self._ended = True
-        sys.exit(f"unsupported: {reason}")
-
-    def close(self) -> None:
-        """At exit: a failed check that somebody swallowed, or no check at all, must still give exit code 1."""
-        if not self.owner or self._ended:
-            return
-        print(f"{self.checks} checks, {self.failures} failed", flush=True)
-        if (library := _missing_library()) is not None:
-            print(
-                f"{library} is not in reach: without a device runtime there is no NPU. On the simulated one: python -m "
-                f"simnpu run -- python {' '.join(sys.argv)}. On a real one: source CANN's set_env.sh first.",
-                file=sys.stderr,
-            )
-        if self.unjoined and not self.failures:
-            print(f"never joined: {', '.join(thread.name for thread in self.unjoined)}", file=sys.stderr)
-        if self.failures or self.unjoined or not self.checks:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(1)
-
-
-def _missing_library() -> str | None:
-    """The shared library for want of which the program has ended, if it has."""
-    error: BaseException | None = getattr(sys, "last_value", None)
-    while error is not None:
-        if found := re.search(r"(lib\w+\.so[.\d]*): cannot open shared object file", str(error)):
-            return found[1]
-        error = error.__cause__ or error.__context__
-    return None
-
-
 _session: Session | None = None
 
 
 def session() -> Session:
     """The session of this process, opened on first use."""
-    return _session if _session is not None else begin(_outside())
+    return _session if _session is not None else begin(_nested())
 
 
 def begin(opened: Session) -> Session:
@@ -222,8 +174,8 @@ def begin(opened: Session) -> Session:
     return opened
 
 
-def _outside() -> Session:
-    """Open a session in an interpreter that harness.child did not start."""
+def _nested() -> Session:
+    """Open a session in an interpreter that the runner did not start."""
     recorder.install()
     soak = os.environ.get(SOAK)
     if soak is not None:
@@ -236,56 +188,7 @@ def _outside() -> Session:
             __import__(preamble)
         return NestedSession(json.loads(point))
 
-    main = getattr(sys.modules.get("__main__"), "__file__", None)
-    if main is None or not _is_case(Path(main)):
-        return NestedSession({})
-
-    import atexit
-    import faulthandler
-
-    from .. import header
-
-    if sys.path and Path(sys.path[0]).resolve() == Path(main).resolve().parent:
-        # Python puts a script's folder first; the other cases there must not shadow modules (copy.py, export.py, …).
-        del sys.path[0]
-    if "--control" in sys.argv:
-        sys.argv.remove("--control")
-        _without_torch_npu()
-    try:
-        case = header.read(Path(main))
-        point = case.point(sys.argv[1:])
-    except header.HeaderError as error:
-        sys.exit(str(error))
-    except ValueError as error:
-        sys.exit(f"{Path(main).name}: {error}")
-    faulthandler.enable()
-    os.environ[POINT] = json.dumps(dict(point.params))
-    os.environ.setdefault(TIMEOUT, str(case.timeout))
-    by_hand = HandSession(dict(point.params))
-    atexit.register(by_hand.close)
-    print(f"{point.id}: {case.title}", flush=True)
-    return by_hand
-
-
-def _without_torch_npu() -> None:
-    """By hand: as the runner starts a control."""
-    from ..environment import CONTROL_PATH
-
-    if "torch_npu" in sys.modules:
-        # torch loads it when it is imported, which a case may do before it asks for the probe.
-        sys.exit(
-            "the control has loaded torch_npu already, before `from harness import probe`. "
-            "Set TORCH_DEVICE_BACKEND_AUTOLOAD=0, as the suite does, so that torch does not load it by itself"
-        )
-    sys.path.insert(0, str(CONTROL_PATH))
-    paths = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(CONTROL_PATH), *([paths] if paths else [])])
-    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    os.environ[CONTROL] = os.devnull
-
-
-def _is_case(path: Path) -> bool:
-    return path.suffix == ".py" and path.is_file() and "[tool.conformance]" in path.read_text("utf-8", "replace")
+    return NestedSession({})
 
 
 def call_stack(frame: FrameType | None) -> list[str]:

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from ..wire import TRITON
+from ..protocol import TRITON
 from ._session import ProbeError
 
 CHOICE = Path(__file__).parent.parent / "triton_choice"

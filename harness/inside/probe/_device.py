@@ -7,7 +7,7 @@ import importlib
 import os
 from pathlib import Path
 
-from ..wire import CALLS
+from ..protocol import CALLS
 from . import libraries
 from ._session import Unsupported, session
 

@@ -8,7 +8,7 @@ import sys
 from typing import Any, NoReturn
 
 from .. import jitter as _jitter
-from ..wire import CONTROL
+from ..protocol import CONTROL
 from . import libraries, modules
 from ._checks import check, close, equal, raises, same
 from ._device import device_calls, device_untouched
