@@ -48,7 +48,7 @@ def judge(ended: Ended, records: Records, contradiction: str | None, timeout: fl
     if records.failed:
         # Also when somebody swallowed the exception, and whatever came after it.
         verdict.outcome = "fail"
-        verdict.failure = _failed_check(records.failed[0], _afterwards(ended, verdict, timeout))
+        verdict.failure = _failed_check(records.failed, _afterwards(ended, verdict, timeout))
         return verdict
     if ended.oversize:
         verdict.outcome = "fail"
@@ -125,9 +125,11 @@ def _error(verdict: Verdict, reason: str) -> Verdict:
     return verdict
 
 
-def _failed_check(entry: dict[str, Any], afterwards: str) -> dict[str, Any]:
+def _failed_check(failed: list[dict[str, Any]], afterwards: str) -> dict[str, Any]:
+    entry = failed[0]
     found = [entry["found"]] if entry.get("found") is not None else []
     found += [f"{key} = {value}" for key, value in entry.get("facts", {}).items()]
+    found += [f"and {other['message']}" for other in failed[1:]]
     return {
         "message": entry["message"] + afterwards,
         "expected": entry.get("expected"),

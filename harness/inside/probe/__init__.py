@@ -12,6 +12,7 @@ from ..protocol import CONTROL
 from . import libraries, modules
 from ._checks import check, close, equal, raises, same
 from ._device import device_calls, device_untouched
+from ._each import each
 from ._forked import forked
 from ._nested import Completed, python
 from ._session import CheckFailed, ProbeError, Unsupported, session
@@ -43,6 +44,7 @@ __all__ = [
     "control",
     "device_calls",
     "device_untouched",
+    "each",
     "equal",
     "forked",
     "gate",

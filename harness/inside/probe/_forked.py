@@ -10,11 +10,10 @@ import os
 import select
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ._session import ChildSession, ProbeError, Session, Unsupported, begin, session
+from ._session import ChildSession, ProbeError, Session, Unsupported, begin, raised_at, session
 
 DUMP_GRACE = 5.0  # seconds for the stack dump after SIGABRT
 DUMP_LIMIT = 6000  # characters of it in a failure
@@ -64,10 +63,8 @@ class _Call:
             except Unsupported:
                 pass  # recorded when it was raised
             except BaseException as error:
-                stack = [f"{at.filename}:{at.lineno} in {at.name}" for at in traceback.extract_tb(error.__traceback__)]
-                wrong = isinstance(error, ProbeError)
-                what = {"type": type(error).__name__, "message": str(error), "stack": stack[2:], "probe_error": wrong}
-                own.emit({"kind": "raised", **what})
+                what = {"type": type(error).__name__, "message": str(error), "stack": raised_at(error)}
+                own.emit({"kind": "raised", **what, "probe_error": isinstance(error, ProbeError)})
             _flush()
             os._exit(0)
         finally:

@@ -9,7 +9,9 @@ import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterable
+from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -20,6 +22,8 @@ from ..protocol import POINT, PREAMBLE, SOAK, TIMEOUT
 PATIENCE = 0.75
 """Part of a case's time after which its waits overrun: early enough to say so before the whole case is stopped."""
 HARNESS = str(Path(__file__).resolve().parent.parent) + os.sep
+label: ContextVar[str] = ContextVar("label", default="")
+"""What stands in front of each check's sentence: which value is judged, in `each`."""
 
 
 class CheckFailed(AssertionError):
@@ -70,7 +74,7 @@ class Session:
             raise ProbeError(f"no parameter {name!r} in this case's matrix; it has: {known}") from None
 
     def passed(self, message: str) -> None:
-        self._keep({"kind": "check", "ok": True, "message": message})
+        self._keep({"kind": "check", "ok": True, "message": f"{label.get()}{message}"})
 
     def failed(
         self,
@@ -86,7 +90,7 @@ class Session:
         entry = {
             "kind": "check",
             "ok": False,
-            "message": message,
+            "message": f"{label.get()}{message}",
             "expected": expected,
             "found": found,
             "facts": {key: show(value) for key, value in (facts or {}).items()},
@@ -200,6 +204,12 @@ def call_stack(frame: FrameType | None) -> list[str]:
             lines.append(f"{code.co_filename}:{frame.f_lineno} in {code.co_name}")
         frame = frame.f_back
     return lines[::-1]
+
+
+def raised_at(error: BaseException) -> list[str]:
+    """Where an exception comes from, outside the harness, as `call_stack`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f"{at.filename}:{at.lineno} in {at.name}" for at in frames if not at.filename.startswith(HARNESS)]
 
 
 def show(value: Any, limit: int = 2000) -> str:

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from .. import jitter
-from ._session import HARNESS, CheckFailed, session
+from ._session import HARNESS, CheckFailed, label, session
 
 LOOK = 0.001  # seconds between two looks at the stack of a thread
 JITTER = (0.75, 0.005)  # chance and seconds of a delay, where the case has a place for one
@@ -70,12 +70,14 @@ class Thread:
         self._function, self._args = function, args
         self._result: Any = None
         self._error: BaseException | None = None
+        self._label = label.get()
         # A daemon: one that hangs must not turn the failure that says so into a hanging shutdown.
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
         session().unjoined.append(self)
         self._thread.start()
 
     def _run(self) -> None:
+        label.set(self._label)
         jitter.delay(f"begin {self.name}", *JITTER)
         try:
             self._result = self._function(*self._args)
