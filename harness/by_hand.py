@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from . import header
-from .inside.protocol import CONTROL
+from .inside.protocol import CONTROL, SUITE
 
 
 def point() -> header.Point | None:
@@ -27,11 +27,14 @@ def point() -> header.Point | None:
         sys.argv.remove("--control")
         _without_torch_npu()
     try:
-        return header.read(main).point(sys.argv[1:])
+        point = header.read(main).point(sys.argv[1:])
     except header.HeaderError as error:
         sys.exit(str(error))
     except ValueError as error:
         sys.exit(f"{main.name}: {error}")
+    os.environ[SUITE] = str(point.case.suite)
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # as under the runner: torch must not load torch_npu by itself
+    return point
 
 
 def _without_torch_npu() -> None:
@@ -46,5 +49,4 @@ def _without_torch_npu() -> None:
     sys.path.insert(0, str(CONTROL_PATH))
     paths = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(CONTROL_PATH), *([paths] if paths else [])])
-    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     os.environ[CONTROL] = os.devnull

@@ -64,6 +64,11 @@ class Case:
     def area(self) -> str:
         return _place(self.path)[0]
 
+    @property
+    def suite(self) -> Path:
+        """The directory that the areas are in."""
+        return self.path.resolve().parents[2]
+
     def points(self) -> list[Point]:
         """Every combination of the matrix, in the order in which the header writes it; one point when there is none."""
         names = list(self.matrix)

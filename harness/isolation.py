@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .devices import Device
 from .header import Point
-from .inside.protocol import CALLS, CONTROL, MARKER, PARENT, POINT, PREAMBLE, SOAK, TIMEOUT
+from .inside.protocol import CALLS, CONTROL, MARKER, PARENT, POINT, PREAMBLE, SOAK, SUITE, TIMEOUT
 from .subjects import Installed
 
 KEPT = ("PATH", "LANG", "TZ", "OMP_NUM_THREADS")
@@ -28,7 +28,8 @@ FIXED = {
     "PYTHONHASHSEED": "0",
     # For interpreters that a case starts itself; the case's own dumps go to a file.
     "PYTHONFAULTHANDLER": "1",
-    # A case imports torch and torch_npu in the order that it judges, and turns this on where it judges autoload.
+    # A case imports torch and torch_npu in the order that it judges, and turns this on where it judges autoload. The
+    # probe sets it for a case that is run by hand.
     "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
     # NPU Inductor starts a pool of compile workers when it is loaded, each of which imports torch. A case that judges
     # that turns it on.
@@ -122,6 +123,7 @@ def make(
     environment = device.environ(base)
     environment[MARKER] = uuid.uuid4().hex
     environment[POINT] = json.dumps(dict(point.params))
+    environment[SUITE] = str(point.case.suite)
     environment[TIMEOUT] = str(point.case.timeout)
     environment[PARENT] = str(os.getpid())
     if control:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from .. import jitter as _jitter
 from ..protocol import CONTROL
-from . import libraries, modules
+from . import _suite, libraries, modules
 from ._checks import check, close, equal, raises, same
 from ._device import device_calls, device_untouched
 from ._each import each
@@ -92,6 +92,7 @@ def compilers_absent() -> None:
 
 # Opens the session (and, by hand, the import recorder) at the case's first line.
 session()
+_suite.bind()
 
 control: bool = CONTROL in os.environ
 """Whether this is a control: the same program with plain PyTorch, which must leave torch_npu out. A case whose header
