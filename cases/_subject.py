@@ -45,7 +45,7 @@ def _place(name):
     home, private, releases = NAMES[name]
     home = f"torch_npu.{home}"
     try:
-        module = importlib.import_module(home)
+        module = sys.modules.get(home) or importlib.import_module(home)  # no lock, where a race is judged
         getattr(module, private)
     except (ModuleNotFoundError, AttributeError) as error:
         if isinstance(error, ModuleNotFoundError) and not f"{home}.".startswith(f"{error.name}."):
@@ -129,3 +129,26 @@ def fake_compile_fx(on_compile):
 def fake_torchair():
     """Put a stand-in for torchair in its place, whose backend runs the graph as it is."""
     sys.modules["torchair"] = types.SimpleNamespace(get_npu_backend=lambda **_: lambda graph, *_: graph)
+
+
+def check_setup():
+    """Use Dynamo's NPU setup, and check that all of it is there, once. Leaves a stand-in for torchair in its place."""
+    import torch
+    from harness import probe
+
+    class Pair:
+        def __init__(self, x):
+            self.x = x
+
+    fake_torchair()
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    probe.same(__getattr__("npu_entry_point")(graph, []), graph, "what the entry point of backend npu returns")
+    # Making an object goes through the methods that steps have wrapped.
+    compiled = torch.compile(lambda x: Pair(x).x + 1, backend="eager", fullgraph=True)
+    probe.close(compiled(torch.ones(2)), torch.full((2,), 2.0), "compiled x + 1")
+    probe.equal(__getattr__("dynamo_setup").has_run, True, "Dynamo setup has run")
+    probe.equal(times_of_trace_maps(), [1, 1, 1], "times of each trace map")
+    probe.check({"npu", "npugraph_ex", "npugraphs"} <= {*torch.compiler.list_backends()}, "the backends are listed")
+    autocast = torch._dynamo.variables.UserDefinedClassVariable(sys.modules["torch_npu"].npu.amp.autocast)
+    kind = repr(autocast).partition("(")[0]
+    probe.equal(kind, "TorchCtxManagerClassVariable", "what Dynamo takes the NPU's autocast for")

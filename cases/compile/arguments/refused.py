@@ -15,6 +15,7 @@ import json
 import os
 
 from harness import probe
+from cases import _subject as subject
 
 CODE = """
 import json, sys
@@ -48,12 +49,12 @@ def refusals():
             told[name] = [type(error).__name__, str(error).split(", known options")[0]]
     return told
 """
-control = probe.python(CODE + "print(json.dumps(refusals()))", env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
+control = probe.python(CODE + "print(json.dumps(refusals()))")
 expected = json.loads(control.stdout.splitlines()[-1])
 refused = sum(told != "no error" for told in expected.values())
 probe.check(refused >= 12, "plain torch refuses nearly all of these", told=expected)
 
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 
 before = dict(os.environ)
 namespace = {}
@@ -66,8 +67,8 @@ for turn in ("first", "second"):
             refusal[1] = "any"
     differing = {name: (told[name], wanted) for name, wanted in expected.items() if told[name] != wanted}
     probe.equal(differing, {}, f"refusals that differ from plain torch's (found, expected), {turn} time")
-    probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
-    probe.equal(npu_dynamo.is_inductor_npu_initialized(), False, "NPU Inductor is initialised")
+    probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
+    probe.equal(subject.inductor_is_loaded(), False, "NPU Inductor is initialised")
 changed = {name for name in before.keys() | os.environ.keys() if before.get(name) != os.environ.get(name)}
 probe.equal(changed - {"TORCHINDUCTOR_CACHE_DIR"}, set(), "variables that have changed")
 probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree")

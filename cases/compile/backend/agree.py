@@ -17,8 +17,9 @@ not pay for the code generator.
 import copy
 
 import torch
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 from harness import probe
+from cases import _subject as subject
 from torch import nn
 
 torch.manual_seed(0)
@@ -98,8 +99,8 @@ for backend in ("eager", recorder) if probe.param("backend") == "eager_and_calla
 if probe.param("backend") == "eager_and_callable":
     probe.equal(len(graphs), 3, "graphs that the callable got for three functions")
     probe.equal({type(graph).__name__ for graph in graphs}, {"GraphModule"}, "what the callable got")
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
-probe.equal(npu_dynamo.is_inductor_npu_initialized(), False, "NPU Inductor is initialised")
+probe.equal(subject.dynamo_setup.has_run, True, "Dynamo setup has run")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
+probe.equal(subject.inductor_is_loaded(), False, "NPU Inductor is initialised")
 probe.modules.absent("torch_npu._inductor")
 probe.modules.left_to_torch("triton")

@@ -17,8 +17,9 @@ import sys
 from types import SimpleNamespace
 
 import torch
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 from harness import probe
+from cases import _subject as subject
 from torch import nn
 
 configurations, graphs, options = [], [], []
@@ -78,8 +79,8 @@ with probe.raises(Exception, match="the engine's own words"):
 refusing.clear()
 torch.compiler.reset()
 probe.close(compiled(lambda x: x * 4)(placed[0]), arguments[0] * 4, "result after a refusal and a reset")
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
-probe.equal(npu_dynamo.is_inductor_npu_initialized(), False, "NPU Inductor is initialised")
+probe.equal(subject.dynamo_setup.has_run, True, "Dynamo setup has run")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
+probe.equal(subject.inductor_is_loaded(), False, "NPU Inductor is initialised")
 probe.modules.absent("torch_npu._inductor", "torch_npu.dynamo.torchair")
 probe.modules.left_to_torch("triton")

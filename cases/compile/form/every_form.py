@@ -15,8 +15,9 @@ what it says it compiles.
 import functools
 
 import torch
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 from harness import probe
+from cases import _subject as subject
 from torch import nn
 
 graphs = []
@@ -123,6 +124,6 @@ for turn in ("first", "second"):
     torch.compiler.reset()
     judge(f"a decorated function after the {turn} reset", decorated, x * 2 + 1)
     judge(f"a module after the {turn} reset", wrapped, x * 4 - 1)
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
 probe.modules.absent("torch_npu._inductor")
 probe.modules.left_to_torch("triton")

@@ -14,20 +14,20 @@ its own.
 
 import torch
 import torch_npu
-import torch_npu.utils._dynamo as npu_dynamo
 from harness import probe
+from cases import _subject as subject
 
 compiled = torch.compile(lambda x: torch.softmax(x * 2, -1), fullgraph=True)
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run once a wrapper is made")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run once a wrapper is made")
+probe.equal(subject.dynamo_setup.has_run, True, "Dynamo setup has run once a wrapper is made")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run once a wrapper is made")
 probe.modules.absent("torch_npu._inductor")
 
 x = torch.linspace(-3, 3, 60).reshape(4, 15)
 probe.close(compiled(x.npu()), torch.softmax(x * 2, -1), "result")
 launches = probe.device_calls()["rtKernelLaunch"]
 probe.check(launches > 0, "kernels of Triton were launched")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, True, "Inductor setup has run after the first call")
-probe.equal(npu_dynamo.is_inductor_npu_initialized(), True, "NPU Inductor is initialised")
+probe.equal(subject.inductor_setup.has_run, True, "Inductor setup has run after the first call")
+probe.equal(subject.inductor_is_loaded(), True, "NPU Inductor is initialised")
 probe.close(compiled(x.npu() + 1), torch.softmax((x + 1) * 2, -1), "result of a second call")
 probe.check(probe.device_calls()["rtKernelLaunch"] > launches, "the second call launched kernels")
 

@@ -12,41 +12,28 @@ generator (Inductor setup), then torch's compile_fx is called. Both the code gen
 # releases = ">=2.7.1"
 # ///
 
-import sys
-import types
-
 from harness import probe
+from cases import _subject as subject
 
 import torch
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 from torch import nn
 
-import torch._inductor.compile_fx
-
 events = []
-npu_inductor = types.ModuleType("torch_npu._inductor")
-npu_inductor._load_backend = lambda: events.append("NPU Inductor")
-
-
-def compile_fx(module, _inputs, **_):
-    events.append(f"compile_fx, Inductor setup {npu_dynamo._lazy_inductor_setup.has_run}")
-    return module.forward
-
-
-torch._inductor.compile_fx.compile_fx = compile_fx
+subject.fake_compile_fx(lambda *_, **__: events.append(f"compile_fx, Inductor setup {subject.inductor_setup.has_run}"))
 probe.modules.absent("torch_npu._inductor")
-sys.modules["torch_npu._inductor"] = npu_inductor
+subject.fake_npu_inductor(on_load=lambda: events.append("NPU Inductor"))
 
 x = torch.arange(4.0)
 function = torch.compile(lambda x: x * 2 + 1, fullgraph=True)
 module = torch.compile(nn.Sequential(nn.Flatten(0), nn.ReLU()), backend="inductor", mode="max-autotune-no-cudagraphs")
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run once a wrapper is made")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run once a wrapper is made")
+probe.equal(subject.dynamo_setup.has_run, True, "Dynamo setup has run once a wrapper is made")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run once a wrapper is made")
 probe.equal(events, [], "what has happened once two wrappers are made")
 
 probe.close(function(x.npu()), x * 2 + 1, "result of the function")
 probe.equal(events, ["NPU Inductor", "compile_fx, Inductor setup True"], "what the first call did")
-probe.equal(npu_dynamo.is_inductor_npu_initialized(), True, "NPU Inductor is initialised")
+probe.equal(subject.inductor_is_loaded(), True, "NPU Inductor is initialised")
 function(x.npu() + 1)
 probe.equal(len(events), 2, "what has happened after a second call")
 probe.close(module(x.npu() - 2), (x - 2).relu(), "result of the module")

@@ -14,22 +14,20 @@ and by the scope that a compile opens. Where a generator is chosen it is a recor
 # ///
 
 import importlib.util
-import os
+import itertools
 import sys
 from importlib.abc import Loader
 from importlib.machinery import PathFinder
 
 from harness import probe
+from cases import _subject as subject
 
-VARIABLE = "TORCHINDUCTOR_NPU_BACKEND"
 CAUSE = "the disk with the code generators is away"
 
 import torch
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 
-import torch._inductor.compile_fx
-
-torch._inductor.compile_fx.compile_fx = lambda module, _inputs, **_: module.forward
+subject.fake_compile_fx(lambda *_, **__: None)
 tries = []
 
 
@@ -37,7 +35,7 @@ class Recorder(Loader):
     """In place of NPU Inductor."""
 
     def exec_module(self, module):
-        module._load_backend = lambda: tries.append(os.environ.get(VARIABLE))
+        module._load_backend = lambda: tries.append(subject.generator())
 
 
 class FailsOnce:
@@ -54,7 +52,7 @@ class FailsOnce:
         execute = spec.loader.exec_module
 
         def exec_module(module):
-            tries.append(os.environ.get(VARIABLE))
+            tries.append(subject.generator())
             if len(tries) == 1:
                 raise OSError(CAUSE)
             execute(module)
@@ -85,8 +83,8 @@ def by_npugraphs():
 
 def by_scope():
     def enter():
-        with npu_dynamo._NpuBackendScope("some_generator"):
-            probe.equal(os.environ.get(VARIABLE), "some_generator", f"{VARIABLE} in the scope")
+        with subject.generator_scope("some_generator"):
+            probe.equal(subject.generator(), "some_generator", "the generator in the scope")
 
     return enter
 
@@ -99,33 +97,28 @@ def messages(error):
 
 def state():
     return {
-        "Inductor setup has run": npu_dynamo._lazy_inductor_setup.has_run,
-        "NPU Inductor is initialised": npu_dynamo.is_inductor_npu_initialized(),
-        VARIABLE: os.environ.get(VARIABLE),
+        "Inductor setup has run": subject.inductor_setup.has_run,
+        "NPU Inductor is initialised": subject.inductor_is_loaded(),
+        "generator": subject.generator(),
     }
 
 
 def judge(way, before):
-    os.environ.pop(VARIABLE, None)
-    if before is not None:
-        os.environ[VARIABLE] = before
-    what = f"{way.__name__}, {before!r} before"
+    subject.set_generator(before)
     use = way()
-    probe.equal(tries, [], f"tries to load before the first use, {what}")
+    probe.equal(tries, [], "tries to load before the first use")
     with probe.raises(Exception) as caught:
         use()
     told = [*messages(caught.value)]
-    probe.check(any(CAUSE in each for each in told), f"the error tells the cause, {what}", told=told)
-    expected = {"Inductor setup has run": False, "NPU Inductor is initialised": False, VARIABLE: before}
-    probe.equal(state(), expected, f"state after the failure, {what}")
-    probe.close(function(torch.ones(2).npu()), torch.full((2,), 3.0), f"eager code after the failure, {what}")
+    probe.check(any(CAUSE in each for each in told), "the error tells the cause", told=told)
+    expected = {"Inductor setup has run": False, "NPU Inductor is initialised": False, "generator": before}
+    probe.equal(state(), expected, "state after the failure")
+    probe.close(function(torch.ones(2).npu()), torch.full((2,), 3.0), "eager code after the failure")
     use()
     wanted = before if way is by_npugraphs else "some_generator"
-    probe.equal(tries, [wanted] * 2, f"generators that were tried, {what}")
-    expected = {"Inductor setup has run": True, "NPU Inductor is initialised": True, VARIABLE: before}
-    probe.equal(state(), expected, f"state after the second use, {what}")
+    probe.equal(tries, [wanted] * 2, "generators that were tried")
+    expected = {"Inductor setup has run": True, "NPU Inductor is initialised": True, "generator": before}
+    probe.equal(state(), expected, "state after the second use")
 
 
-for way in (by_call, by_npugraphs, by_scope):
-    for before in (None, "default"):
-        probe.forked(judge, way, before)
+probe.each(itertools.product((by_call, by_npugraphs, by_scope), (None, "default")), judge, forked=True)

@@ -17,6 +17,7 @@ torch.compile sets NPU Inductor up, the others end in a KeyError, or work if som
 import torch
 import torch_npu
 from harness import probe
+from cases import _subject as subject
 
 
 def program(x):
@@ -52,7 +53,6 @@ else:
 probe.close(result, program(x), "result", rtol=1e-4, atol=1e-5)
 probe.check(probe.device_calls()["rtKernelLaunch"] > 0, "a kernel of Triton was launched")
 
-import torch_npu.utils._dynamo as npu_dynamo
 from torch._inductor import config
 from torch._inductor.codegen import common
 from torch._inductor.utils import GPU_TYPES
@@ -67,5 +67,5 @@ homes = {what: getattr(each, "__module__", None) for what, each in filled.items(
 probe.equal({what for what, home in homes.items() if not str(home).startswith("torch_npu.")}, set(), "registries left")
 probe.check("npu" in GPU_TYPES, "npu counts as a GPU for Inductor")
 probe.check(hasattr(config, "npu_backend"), "the configuration has the NPU's keys")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, True, "Inductor setup has run")
-probe.equal(npu_dynamo.is_inductor_npu_initialized(), True, "NPU Inductor is initialised")
+probe.equal(subject.inductor_setup.has_run, True, "Inductor setup has run")
+probe.equal(subject.inductor_is_loaded(), True, "NPU Inductor is initialised")

@@ -16,8 +16,9 @@ setup and must be able to use it, on the CPU at least; a spawned one and a threa
 import json
 
 import torch
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 from harness import probe
+from cases import _subject as subject
 
 # Shared with the spawned interpreter.
 WORK = """
@@ -50,7 +51,7 @@ def judge(where, found):
 
 
 def setup_has_run():
-    return npu_dynamo._lazy_dynamo_setup.has_run
+    return subject.dynamo_setup.has_run
 
 
 # torch refuses a backward pass in a child whose parent has made one: only forward passes before and in the children.

@@ -15,40 +15,24 @@ compiled as ever. Inductor is a recorder here.
 # releases = ">=2.7.1"
 # ///
 
-import os
-import sys
-import types
-
 from harness import probe
+from cases import _subject as subject
 
-VARIABLE = "TORCHINDUCTOR_NPU_BACKEND"
-os.environ.pop(VARIABLE, None)
+subject.set_generator(None)
 
 import torch
 import torch_npu
-import torch_npu.utils._dynamo as npu_dynamo
 
-import torch._inductor.compile_fx
-
-if not hasattr(torch_npu._C, "_NPUShapeHandling"):
+if not subject.has_shape_handling():
     probe.unsupported("this release has no shape handling")
 
-GEARS = (4, 8)
+GEARS = [4, 8]
 OPTIONS = {
     "enable_shape_handling": True,
-    "shape_handling_configs": [{"type": "BATCHSIZE", "dimensions": [0], "indices": [0], "gears": list(GEARS)}],
+    "shape_handling_configs": [{"type": "BATCHSIZE", "dimensions": [0], "indices": [0], "gears": GEARS}],
 }
 generators, compiled_for = [], []
-npu_inductor = types.ModuleType("torch_npu._inductor")
-npu_inductor._load_backend = lambda: generators.append(os.environ.get(VARIABLE))
-
-
-def compile_fx(module, inputs, **_):
-    compiled_for.append(*(each.shape[0] for each in inputs))
-    return module.forward
-
-
-torch._inductor.compile_fx.compile_fx = compile_fx
+subject.fake_compile_fx(lambda _, inputs, **__: compiled_for.extend(each.shape[0] for each in inputs))
 
 
 def scale(x):
@@ -59,47 +43,30 @@ def ordinary(x):
     return x * 3 - 1
 
 
-def compiled_for_sizes(compiled, function, sizes, what):
-    """The sizes that Inductor was called for while these were given; the results are checked."""
+def judge(compiled, function, sizes, expected):
+    """Call it with these sizes: the results must be right, and Inductor called for the expected sizes alone."""
     compiled_for.clear()
     for size in sizes:
         x = torch.randn(size, 3)
-        result = compiled(x.npu())
-        probe.equal(tuple(result.shape), (size, 3), f"shape of the result for size {size}, {what}")
-        probe.close(result, function(x), f"result for size {size}, {what}")
-    return list(compiled_for)
+        probe.close(compiled(x.npu()), function(x), f"result for size {size}")
+    probe.equal(compiled_for, expected, "sizes that were compiled")
 
 
 if probe.param("asked") == "after_an_ordinary_compile":
-    first = torch.compile(ordinary, dynamic=False)
-    probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run")
+    earlier = torch.compile(ordinary, dynamic=False)
 handled = torch.compile(scale, dynamic=False, options=OPTIONS)
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run once the wrapper is made")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run once the wrapper is made")
-probe.equal(npu_dynamo.is_inductor_npu_initialized(), False, "NPU Inductor is initialised")
+probe.equal(subject.dynamo_setup.has_run, True, "Dynamo setup has run once the wrapper is made")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run once the wrapper is made")
+probe.equal(subject.inductor_is_loaded(), False, "NPU Inductor is loaded once the wrapper is made")
 probe.modules.absent("torch_npu._inductor")
-probe.equal(os.environ.get(VARIABLE), None, f"{VARIABLE} once the wrapper is made")
-sys.modules["torch_npu._inductor"] = npu_inductor
+probe.equal(subject.generator(), None, f"{subject.GENERATOR} once the wrapper is made")
 
-sizes = (2, 3, 4, 5, 7, 8, 1, 11, 19)  # the last two are cut into pieces
-probe.equal(compiled_for_sizes(handled, scale, sizes, "handled"), list(GEARS), "sizes that were compiled, handled")
+subject.fake_npu_inductor(on_load=lambda: generators.append(subject.generator()))
+judge(handled, scale, (2, 3, 4, 5, 7, 8, 1, 11, 19), GEARS)  # the last two are cut into pieces
 probe.equal(generators, ["default"], "code generators loaded by the first call")
-
 if probe.param("asked") == "after_an_ordinary_compile":
-    probe.equal(compiled_for_sizes(first, ordinary, (2, 3), "made before"), [2, 3], "sizes compiled, made before")
-later = torch.compile(lambda x: ordinary(x) + 1, dynamic=False)
-found = compiled_for_sizes(later, lambda x: ordinary(x) + 1, (2, 3), "not asked for")
-probe.equal(found, [2, 3], "sizes compiled for a function that did not ask")
+    judge(earlier, ordinary, (2, 3), [2, 3])
+judge(torch.compile(lambda x: ordinary(x) + 1, dynamic=False), lambda x: ordinary(x) + 1, (2, 3), [2, 3])
 torch.compiler.reset()
 again = torch.compile(lambda x: scale(x) + 5, dynamic=False, options=OPTIONS)
-found = compiled_for_sizes(again, lambda x: scale(x) + 5, (3, 2, 7), "after a reset")
-probe.equal(found, list(GEARS), "sizes that were compiled, handled, after a reset")
-
-# The hook stands before a code generator that is loaded early: its scope comes after.
-marks = []
-real = npu_dynamo._patch_shape_handling
-npu_dynamo._patch_shape_handling = lambda: (marks.append("hook"), real())[0]
-npu_inductor._load_backend = lambda: marks.append(os.environ.get(VARIABLE))
-torch._TorchCompileInductorWrapper("default", {**OPTIONS, "npu_backend": "dvm"}, None)
-probe.equal(marks, ["hook", "dvm"], "what making a wrapper for dvm does, in order")
-probe.equal(os.environ.get(VARIABLE), None, f"{VARIABLE} afterwards")
+judge(again, lambda x: scale(x) + 5, (3, 2, 7), GEARS)

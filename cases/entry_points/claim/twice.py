@@ -15,13 +15,12 @@ metadata before or after `import torch_npu`.
 
 import importlib
 import itertools
-import os
 import sys
 from pathlib import Path
 
 from harness import probe
+from cases import _subject as subject
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 
 folder = Path.cwd() / "other"
@@ -37,20 +36,17 @@ def judge(place, read):
     importlib.invalidate_caches()
     if read == "read_before":
         probe.check("npu" in torch.compiler.list_backends(), "npu is listed before torch_npu")
-    import torch_npu.utils._dynamo as npu_dynamo
-    import torch_npu.dynamo
+    import torch_npu
     from torch._dynamo.backends import registry
 
-    where = f"{place}, {read}"
     found = registry.lookup_backend("npu")
-    probe.equal(found.__module__, "torch_npu.dynamo", f"home of backend npu ({where})")
-    torch_npu.dynamo._register_backends()
-    npu_dynamo._lazy_dynamo_setup()
-    probe.same(registry.lookup_backend("npu"), found, f"backend npu looked up again ({where})")
-    probe.check({"npu", "npugraph_ex", "npugraphs"} <= set(registry.list_backends()), f"all three are listed ({where})")
+    probe.equal(found.__module__, "torch_npu.dynamo", "home of backend npu")
+    subject.register_backends()
+    subject.dynamo_setup()
+    probe.same(registry.lookup_backend("npu"), found, "backend npu looked up again")
+    probe.check({"npu", "npugraph_ex", "npugraphs"} <= set(registry.list_backends()), "all three are listed")
     compiled = torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)
-    probe.close(compiled(torch.ones(2)), torch.full((2,), 2.0), f"compiled x + 1 ({where})")
+    probe.close(compiled(torch.ones(2)), torch.full((2,), 2.0), "compiled x + 1")
 
 
-for place, read in itertools.product(("before", "behind"), ("read_before", "read_after")):
-    probe.forked(judge, place, read)
+probe.each(itertools.product(("before", "behind"), ("read_before", "read_after")), judge, forked=True)

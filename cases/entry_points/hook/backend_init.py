@@ -15,11 +15,12 @@ import torch
 import torch_npu
 import torch_npu.dynamo
 from harness import probe
+from cases import _subject as subject
 
 import torch._dynamo
 
 new_enough = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 15)
 found = torch._dynamo.lookup_backend("npu")
-homes = {"the registered backend": found, "the entry point": torch_npu.dynamo._npu_backend_entrypoint}
+homes = {"the registered backend": found, "the entry point": subject.npu_entry_point}
 carried = {what: hasattr(backend, "_dynamo_backend_init") for what, backend in homes.items()}
 probe.equal(carried, dict.fromkeys(homes, new_enough), f"whether the hook is there on torch {torch.__version__}")

@@ -13,10 +13,11 @@ not due.
 # ///
 
 import torch
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 from harness import probe
+from cases import _subject as subject
 
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, False, "Dynamo setup has run before the listing")
+probe.equal(subject.dynamo_setup.has_run, False, "Dynamo setup has run before the listing")
 if probe.param("call") == "compiler":
     listings = {"usual": torch.compiler.list_backends(), "all": torch.compiler.list_backends(exclude_tags=None)}
 else:
@@ -25,8 +26,8 @@ else:
 wanted = ("npu", "npugraph_ex", "npugraphs", "inductor")
 counts = {(kind, name): names.count(name) for kind, names in listings.items() for name in wanted}
 probe.equal({at: count for at, count in counts.items() if count != 1}, {}, "backends that are not listed once")
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run after the listing")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run after the listing")
+probe.equal(subject.dynamo_setup.has_run, True, "Dynamo setup has run after the listing")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run after the listing")
 probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree", "torch_npu.dynamo.torchair")
 probe.modules.left_to_torch("triton")
 probe.device_untouched()

@@ -12,11 +12,9 @@ name: torch registers the loaded callable itself, so torch_npu must leave the na
 # releases = ">=2.7.1"
 # ///
 
-import os
-
 from harness import probe
+from cases import _subject as subject
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 from torch._dynamo.backends import registry
 
@@ -45,9 +43,7 @@ probe.equal(loads, [name], "loads of the entry point")
 probe.equal(backend.__name__, f"_{name}_backend_entrypoint", "name of the function found")
 probe.same(registry._COMPILER_FNS[name], backend, f"{name} in torch's table")
 
-import torch_npu.dynamo
-
-torch_npu.dynamo._register_backends()
+subject.register_backends()
 probe.same(registry._COMPILER_FNS[name], backend, f"{name} in torch's table after another registration")
 probe.same(registry.lookup_backend(name), backend, f"{name} looked up again")
 probe.equal(loads, [name], "loads of the entry point in the end")

@@ -15,6 +15,7 @@ its table.
 import torch
 import torch_npu
 from harness import probe
+from cases import _subject as subject
 
 # The three names are looked up one after the other, with another one first in each state.
 match probe.param("after"):
@@ -42,14 +43,14 @@ probe.equal([name for name in names if not callable(found[name])], [], "backends
 others = [name for name in names if registry._COMPILER_FNS[name] is not found[name]]
 probe.equal(others, [], "backends that are another object in torch's table")
 
-torch_npu.dynamo._register_backends()
+subject.register_backends()
 torch.compiler.list_backends()
 again = [name for name in names if registry.lookup_backend(name) is not found[name]]
 probe.equal(again, [], "backends that are another object when looked up again")
 entries = [key for key in registry._BACKENDS if key in names]
 probe.equal(sorted(entries), sorted(names), "entries of the three names")
 graphs = found["npugraphs"]
-probe.same(graphs, torch_npu.dynamo._npugraphs_backend_entrypoint, "the entry point's own object of npugraphs")
+probe.same(graphs, subject.npugraphs_entry_point, "the entry point's own object of npugraphs")
 probe.check(callable(graphs.reset), "the npugraphs backend can be reset")
 probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree")
 probe.modules.left_to_torch("triton")

@@ -12,13 +12,12 @@ registering the name there as well as in the lookup used to raise "duplicate nam
 # releases = ">=2.7.1"
 # ///
 
-import os
 import sys
 from types import SimpleNamespace
 
 from harness import probe
+from cases import _subject as subject
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 # In place of the graph engine, whose libraries few machines have; its name is taken before torch_npu looks.
 sys.modules["torchair"] = SimpleNamespace(get_npu_backend=lambda **_: lambda graph, *_args, **_options: graph)
 import torch
@@ -38,9 +37,8 @@ compiled = torch.compile(lambda x: x * 2 + 1, backend=order[0], fullgraph=True)
 found = {order[0]: registry.lookup_backend(order[0])}
 probe.modules.present("torch_npu")
 import torch_npu.dynamo
-import torch_npu.utils._dynamo as npu_dynamo
 
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run")
+probe.equal(subject.dynamo_setup.has_run, True, "Dynamo setup has run")
 for name in order[1:]:
     found[name] = registry.lookup_backend(name)
 entries = {name: getattr(torch_npu.dynamo, f"_{name}_backend_entrypoint") for name in NAMES}
@@ -48,7 +46,7 @@ probe.equal([name for name in order if found[name] is not entries[name]], [], "l
 others = [name for name in order if registry._COMPILER_FNS[name] is not entries[name]]
 probe.equal(others, [], "backends that are another object in torch's table")
 
-torch_npu.dynamo._register_backends()
+subject.register_backends()
 again = [name for name in order if registry.lookup_backend(name) is not entries[name]]
 probe.equal(again, [], "backends that are another object after another registration")
 probe.check(set(NAMES) <= set(torch.compiler.list_backends()), "all three are listed")

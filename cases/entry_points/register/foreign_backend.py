@@ -11,11 +11,9 @@ the NPU.
 # releases = ">=2.7.1"
 # ///
 
-import os
-
 from harness import probe
+from cases import _subject as subject
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch._dynamo
 from torch._dynamo.backends import registry
 
@@ -32,9 +30,8 @@ for name in NAMES:
     probe.same(registry.lookup_backend(name), foreign, f"{name} before torch_npu")
 
 import torch_npu
-import torch_npu.utils._dynamo as npu_dynamo
 
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run")
+probe.equal(subject.dynamo_setup.has_run, True, "Dynamo setup has run")
 homes = {name: registry.lookup_backend(name).__module__ for name in NAMES}
 probe.equal(homes, dict.fromkeys(NAMES, "torch_npu.dynamo"), "homes of the backends")
 probe.equal([name for name in NAMES if name not in registry.list_backends()], [], "backends that are not listed")

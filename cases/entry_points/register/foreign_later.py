@@ -15,6 +15,7 @@ taken away, whether Dynamo was loaded by then or not: backend="npu" would mean w
 import torch
 import torch_npu
 from harness import probe
+from cases import _subject as subject
 
 if probe.param("dynamo") == "loaded":
     torch.compiler.list_backends()
@@ -33,7 +34,7 @@ for name in ("npu", "npugraph_ex"):
     found = registry.lookup_backend(name)
     probe.equal(found.__module__, "torch_npu.dynamo", f"home of {name} afterwards")
     probe.check(name in registry.list_backends(), f"{name} is listed afterwards")
-torch_npu.dynamo._register_backends()
+subject.register_backends()
 probe.equal(registry.lookup_backend("npu").__module__, "torch_npu.dynamo", "home of npu after another registration")
 compiled = torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)
 probe.close(compiled(torch.ones(2)), torch.full((2,), 2.0), "compiled x + 1")

@@ -19,6 +19,7 @@ import sys
 import torch
 import torch_npu.dynamo
 from harness import probe
+from cases import _subject as subject
 
 if probe.param("dynamo") == "loaded":
     import torch._dynamo
@@ -29,7 +30,7 @@ npugraph_ex.mark_of_the_user = mark = object()
 steps = {
     "import_again": lambda: importlib.import_module("torch._dynamo"),
     "compile": lambda: torch.compile(lambda x: x, backend="npugraph_ex"),
-    "register": torch_npu.dynamo._register_backends,
+    "register": subject.register_backends,
 }
 lost = {}
 for step in ("import_again", "compile") if probe.param("then") == "use" else ("register",):

@@ -14,6 +14,7 @@ meanwhile.
 import torch._dynamo
 import torch_npu.dynamo
 from harness import probe
+from cases import _subject as subject
 from torch._dynamo.backends import registry
 
 for name in ("npu", "npugraph_ex"):
@@ -33,12 +34,12 @@ def fail_once(function, name=None, tags=()):
 
 torch._dynamo.register_backend = fail_once
 with probe.raises(RuntimeError, match="made to fail once"):
-    torch_npu.dynamo._register_backends()
+    subject.register_backends()
 probe.check("npu" in registry._COMPILER_FNS, "npu is registered after the failure")
 probe.check("npugraph_ex" not in registry._COMPILER_FNS, "npugraph_ex is not registered after the failure")
 first = registry._COMPILER_FNS["npu"]
 
-torch_npu.dynamo._register_backends()
+subject.register_backends()
 probe.same(registry._COMPILER_FNS["npu"], first, "npu after the second try")
 second = registry._COMPILER_FNS.get("npugraph_ex")
 probe.check(callable(second), "npugraph_ex is registered after the second try", backend=second)

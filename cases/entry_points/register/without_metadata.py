@@ -13,13 +13,11 @@ what torch_npu registers, so it must register each of them, before anything else
 # ///
 
 import importlib.metadata
-import os
 import sys
 from types import SimpleNamespace
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 real = importlib.metadata.entry_points
 
 

@@ -13,9 +13,7 @@ each torch.compile. The control is the same work on plain torch.
 # ///
 
 import importlib.metadata
-import os
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 from harness import probe
 

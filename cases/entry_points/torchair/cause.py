@@ -17,6 +17,7 @@ import importlib
 import torch
 import torch_npu
 from harness import probe
+from cases import _subject as subject
 
 cause = probe.python(
     "import torch_npu\n"
@@ -41,7 +42,7 @@ def optimized_call():
 
 def entry_point():
     module = torch.fx.symbolic_trace(lambda x: x + 1)
-    torch_npu.dynamo._npu_backend_entrypoint(module, [torch.ones(3)])
+    subject.npu_entry_point(module, [torch.ones(3)])
 
 
 def import_by_name():

@@ -16,7 +16,7 @@ current stream by torch's generic class, so NPU events have to accept a stream o
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
 if probe.param("classes") == "torch_npu":
     Stream, Event, entered = torch.npu.Stream, torch.npu.Event, torch.npu.stream
@@ -69,8 +69,8 @@ def use(strict):
         result = program.module()(x)
         probe.close(result, model(x), f"{what}: the result, compared with the model's")
         probe.close(result, on_cpu * 6 + 1, f"{what}: the result, compared with the CPU's")
-    probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
-    probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
+    probe.check(subject.dynamo_setup.has_run, "Dynamo setup has run")
+    probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
     probe.modules.absent("torch_npu._inductor")
 
 

@@ -16,7 +16,7 @@ must come out of export with the result of the model itself and, where there is 
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
 side = torch.npu.Stream()
 
@@ -104,6 +104,6 @@ for function, counterpart in models.items():
         probe.close(result, model(x), f"{name}, strict={strict}: the result, compared with the model's")
         probe.close(result, counterpart(on_cpu), f"{name}, strict={strict}: the result, compared with the CPU's")
         probe.equal(torch.npu.current_stream(), before, f"{name}, strict={strict}: the current stream afterwards")
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
+probe.check(subject.dynamo_setup.has_run, "Dynamo setup has run")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
 probe.modules.absent("torch_npu._inductor")

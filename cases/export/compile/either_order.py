@@ -16,7 +16,7 @@ captures.
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
 
 class Model(torch.nn.Module):
@@ -51,8 +51,8 @@ def work(first):
     for step in steps:
         for name, result in step(model, x).items():
             probe.close(result, model(x), f"{first} first, {name}: the result")
-    probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
-    probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
+    probe.check(subject.dynamo_setup.has_run, "Dynamo setup has run")
+    probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
     probe.modules.absent("torch_npu._inductor")
 
 

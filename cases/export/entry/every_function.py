@@ -16,9 +16,9 @@ costs seconds and fails on machines without a kernel toolchain.
 
 import copy
 import importlib
-import os
 
 from harness import probe
+from cases import _subject as subject
 
 order = probe.param("order")
 
@@ -31,7 +31,6 @@ def functions():
 
 
 if order in {"bound_before", "dynamo_before"}:
-    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     import torch
 
     if order == "dynamo_before":
@@ -45,8 +44,6 @@ else:
     if order == "dynamo_after":
         importlib.import_module("torch._dynamo")
     bound = functions()
-
-from torch_npu.utils import _dynamo as npu_dynamo
 
 
 class Model(torch.nn.Module):
@@ -69,8 +66,8 @@ def use(name, options):
         probe.equal(result.device.type, "npu", "device of the result")
         probe.close(result, on_npu(x.npu()), "the result, compared with the model on the NPU")
         probe.close(result, on_cpu(x), "the result, compared with the model on the CPU")
-    probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
-    probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
+    probe.check(subject.dynamo_setup.has_run, "Dynamo setup has run")
+    probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
     probe.modules.absent("torch_npu._inductor")
 
 

@@ -15,12 +15,12 @@ device ends there in an error, or in the end of the process.
 import os
 
 from harness import probe
+from cases import _subject as subject
 
 os.environ["ASCEND_RT_VISIBLE_DEVICES"] = ""
 
 import torch
 import torch_npu
-from torch_npu.utils import _dynamo as npu_dynamo
 
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -51,7 +51,7 @@ def export(strict):
     probe.equal(set(devices.values()), {"npu:0"}, f"strict={strict}: devices in the graph")
     result = list(nodes.values())[-1]
     probe.equal((tuple(result.shape), result.dtype), ((3, 4), torch.float32), f"strict={strict}: the result's form")
-    probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
+    probe.check(subject.dynamo_setup.has_run, "Dynamo setup has run")
     probe.modules.absent("torch_npu._inductor")
     probe.device_untouched(operators=True)
 

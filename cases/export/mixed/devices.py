@@ -18,7 +18,7 @@ import copy
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
 torch.manual_seed(0)
 models = {"cpu": torch.nn.Linear(4, 4)}
@@ -39,6 +39,6 @@ for strict in (True, False):
             program = torch.export.export(models[device], (inputs[device],), strict=strict)
             result = program.module()(inputs[device])
             probe.close(result.detach(), wanted, f"{what}: the next export, of the model on {device}")
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
+probe.check(subject.dynamo_setup.has_run, "Dynamo setup has run")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
 probe.modules.absent("torch_npu._inductor")

@@ -16,7 +16,7 @@ program.
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
 
 class Model(torch.nn.Module):
@@ -49,6 +49,6 @@ for turn in ("second", "third"):
         probe.close(again.module()(x), wanted, f"{what}: its result")
         probe.close(first[strict].module()(x), wanted, f"{what}: the result of the first program")
         torch.compiler.reset()
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
+probe.check(subject.dynamo_setup.has_run, "Dynamo setup has run")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
 probe.modules.absent("torch_npu._inductor")

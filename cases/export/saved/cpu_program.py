@@ -16,8 +16,6 @@ from pathlib import Path
 
 from harness import probe
 
-AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
-
 model = """
 import sys
 import torch
@@ -53,7 +51,7 @@ print("torch_npu" in sys.modules)
 
 
 def run(code, with_torch_npu):
-    done = probe.python(("import torch_npu\n" if with_torch_npu else "") + model + code, env={AUTOLOAD: "0"})
+    done = probe.python(("import torch_npu\n" if with_torch_npu else "") + model + code)
     probe.equal(done.stdout.split()[-1:], [str(with_torch_npu)], "whether torch_npu is loaded")
 
 

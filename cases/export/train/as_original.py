@@ -18,7 +18,7 @@ import copy
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
 
 class Model(torch.nn.Module):
@@ -49,5 +49,5 @@ for strict in (True, False):
     for name, value in on_cpu.state_dict().items():
         probe.equal(trained[name].device.type, "npu", f"strict={strict}: device of {name}")
         probe.close(trained[name], value, f"strict={strict}: {name} after three steps", rtol=1e-4, atol=1e-5)
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
+probe.check(subject.dynamo_setup.has_run, "Dynamo setup has run")
 probe.modules.absent("torch_npu._inductor")

@@ -13,12 +13,10 @@ torch_npu's fully_shard, half-way through its replacements. The cause is gone af
 # ///
 
 import copy
-import os
 import sys
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 import torch.distributed as dist
 

@@ -18,11 +18,9 @@ from harness import probe
 
 match probe.param("order"):
     case "fsdp_before":
-        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
         import torch.distributed.fsdp
         from torch.distributed.fsdp import fully_shard as bound_before
     case "submodules_before":
-        os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
         import torch.distributed.fsdp._fully_shard
         import torch.distributed.fsdp.sharded_grad_scaler
     case "fsdp_alone":

@@ -13,13 +13,12 @@ run inside one import, one in the middle of the other.
 # ///
 
 import importlib
-import os
 import sys
 from importlib.machinery import PathFinder
 
 from harness import probe
+from cases import _subject as subject
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 
 CHAIN = "torch.distributed.fsdp._init_utils"
@@ -50,23 +49,18 @@ def judge(*order):
     for name in order:
         importlib.import_module(name)
     import torch_npu
-    import torch_npu.dynamo.trace_rule as npu_rules
     from torch.distributed.fsdp import fully_shard, sharded_grad_scaler
-    from torch_npu.utils import _dynamo as npu_dynamo
 
-    what = " then ".join(order)
-    probe.equal(DynamoFirst.asked, 1, f"times that the chain's module was looked up ({what})")
+    probe.equal(DynamoFirst.asked, 1, "times that the chain's module was looked up")
     probe.modules.present("torch._dynamo")
-    probe.same(npu_dynamo._lazy_dynamo_setup.has_run, True, f"whether Dynamo setup has run ({what})")
-    table = torch._dynamo.trace_rules.torch_name_rule_map
-    times = sum(entry is npu_rules.skip_functions_npu for entry in table)
-    probe.equal(times, 1, f"times that the NPU's trace rules are in Dynamo's table ({what})")
-    probe.same(sharded_grad_scaler.ShardedGradScaler, torch_npu._ShardedGradScaler, f"ShardedGradScaler ({what})")
-    probe.check(callable(fully_shard), f"fully_shard is callable ({what})")
+    probe.same(subject.dynamo_setup.has_run, True, "whether Dynamo setup has run")
+    times = subject.times_of_trace_maps()
+    probe.equal(times, [1, 1, 1], "times that each of the NPU's trace maps is in Dynamo's table")
+    probe.same(sharded_grad_scaler.ShardedGradScaler, torch_npu._ShardedGradScaler, "ShardedGradScaler")
+    probe.check(callable(fully_shard), "fully_shard is callable")
     compiled = torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)
-    probe.close(compiled(torch.ones(2)), torch.full((2,), 2.0), f"compiled x + 1 ({what})")
+    probe.close(compiled(torch.ones(2)), torch.full((2,), 2.0), "compiled x + 1")
     probe.modules.absent("torch_npu._inductor")
 
 
-probe.forked(judge, "torch_npu", "torch.distributed.fsdp")
-probe.forked(judge, "torch.distributed.fsdp", "torch_npu")
+probe.each([("torch_npu", "torch.distributed.fsdp"), ("torch.distributed.fsdp", "torch_npu")], judge, forked=True)

@@ -15,12 +15,10 @@ are compared; so a replacement that a later release adds is judged, too.
 
 import importlib
 import inspect
-import os
 import sys
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 
 FSDP = "torch.distributed.fsdp"
@@ -56,8 +54,7 @@ def replacements(order):
     return found
 
 
-found = {order: probe.forked(replacements, order) for order in ORDERS}
-first = found["fsdp before"]
+first = probe.forked(replacements, "fsdp before")
 probe.check(f"{FSDP}.sharded_grad_scaler.ShardedGradScaler" in first, "the gradient scaler is among them", found=first)
-for order, replaced in found.items():
-    probe.equal(replaced, first, f"replacements in order {order!r}")
+others = [order for order in ORDERS if order != "fsdp before"]
+probe.each(others, lambda order: probe.equal(replacements(order), first, "the replacements"), forked=True)

@@ -16,14 +16,10 @@ torch_npu was imported, as in many training scripts, and with torch_npu's own fo
 import copy
 import datetime
 import importlib
-import os
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
@@ -76,8 +72,8 @@ def on_rank(rank):
     return sharded, lists
 
 
-with ProcessPoolExecutor(RANKS, mp_context=get_context("fork")) as pool:
-    results = [each.result(timeout=120) for each in [pool.submit(on_rank, rank) for rank in range(RANKS)]]
+ranks = [probe.thread(probe.forked, on_rank, rank) for rank in range(RANKS)]
+results = [rank.join(120) for rank in ranks]
 
 model, batches = model_and_batches()
 expected = train(copy.deepcopy(model), batches, lambda tensor: tensor.detach().clone())

@@ -14,12 +14,10 @@ without it.
 
 import copy
 import importlib
-import os
 
 from harness import probe
 
 if probe.param("order") == "fsdp_before":
-    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     import torch.distributed.fsdp
 
 import torch_npu

@@ -14,11 +14,9 @@ does by itself).
 # ///
 
 import inspect
-import os
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 import torch.distributed
 import torch.multiprocessing.reductions

@@ -17,34 +17,33 @@ import torch.utils.dlpack
 import torch_npu
 from harness import probe
 
-wrong = {}
+
+def tensor():
+    return torch.arange(4.0, dtype=torch.float64)
 
 
-def judge(form, source, take, copied=False):
-    try:
-        taken = take(source)
-    except Exception as error:
-        wrong[form] = f"{type(error).__name__}: {error}"
-        return
-    found = [(taken.dtype, taken.device.type, taken.tolist())]
+def numbers():
+    return numpy.arange(4.0)
+
+
+def judge(source, take, shared=True):
+    taken = take(source)
+    seen = (taken.dtype, taken.device.type, taken.tolist())
+    probe.equal(seen, (torch.float64, "cpu", [0.0, 1.0, 2.0, 3.0]), "what was taken")
     source[0] = 9.0
-    found.append(taken[0].item())
-    expected = [(torch.float64, "cpu", [0.0, 1.0, 2.0, 3.0]), 0.0 if copied else 9.0]
-    if found != expected:
-        wrong[form] = f"{found}, not {expected}"
+    probe.equal(taken[0].item(), 9.0 if shared else 0.0, "its first number after a change of the source")
 
 
-if probe.param("arguments") == "data":
-    judge("tensor", torch.arange(4.0, dtype=torch.float64), torch.from_dlpack)
-    judge("numpy", numpy.arange(4.0), torch.from_dlpack)
-    from_capsule = torch.utils.dlpack.from_dlpack
-    judge(
-        "capsule",
-        torch.arange(4.0, dtype=torch.float64),
-        lambda source: from_capsule(torch.utils.dlpack.to_dlpack(source)),
-    )
-else:
-    judge("device", numpy.arange(4.0), lambda source: torch.from_dlpack(source, device="cpu"))
-    judge("copy", numpy.arange(4.0), lambda source: torch.from_dlpack(source, copy=True), copied=True)
-    judge("no_copy", numpy.arange(4.0), lambda source: torch.from_dlpack(source, copy=False))
-probe.equal(wrong, {}, "forms of from_dlpack that fail, or share memory when they should copy, or the reverse")
+forms = {
+    "data": {
+        "tensor": (tensor(), torch.from_dlpack),
+        "numpy": (numbers(), torch.from_dlpack),
+        "capsule": (tensor(), lambda source: torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(source))),
+    },
+    "keywords": {
+        "device": (numbers(), lambda source: torch.from_dlpack(source, device="cpu")),
+        "copy": (numbers(), lambda source: torch.from_dlpack(source, copy=True), False),
+        "no_copy": (numbers(), lambda source: torch.from_dlpack(source, copy=False)),
+    },
+}
+probe.each(forms[probe.param("arguments")], judge)

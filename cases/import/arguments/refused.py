@@ -12,34 +12,36 @@ and goes on must not find its environment switched to another backend.
 # releases = ">=2.10"
 # ///
 
-import os
-
 from harness import probe
+from cases import _subject as subject
 
 if probe.param("environment") != "unset":
-    os.environ["TORCHINDUCTOR_NPU_BACKEND"] = probe.param("environment")
-before = os.environ.get("TORCHINDUCTOR_NPU_BACKEND")
+    subject.set_generator(probe.param("environment"))
+before = subject.generator()
 
 import torch
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 
-wrong = {
+REFUSALS = {
     "mode": ({"mode": "invalid-mode"}, "Unrecognized mode=invalid-mode"),
     "option": ({"options": {"invalid.option": 1}}, "Unexpected optimization option invalid.option"),
-    "npu_backend": ({"options": {"npu_backend": 1}}, "Unexpected type of attr npu_backend, got int should be str"),
-    "npu-backend": ({"options": {"npu-backend": 1}}, "Unexpected type of attr npu-backend, got int should be str"),
 }
-if torch.__version__ < "2.12":  # npu_backend is a choice of words there, whose type torch does not look at
-    del wrong["npu_backend"], wrong["npu-backend"]
-for argument, (arguments, message) in wrong.items():
+if torch.__version__ >= "2.12":  # before it was a choice of words, whose type torch does not look at
+    for option in ("npu_backend", "npu-backend"):
+        REFUSALS[option] = ({"options": {option: 1}}, f"Unexpected type of attr {option}, got int should be str")
+
+
+def refused(arguments, message):
     for attempt in ("first", "second"):
-        which = f"{attempt} refusal of a wrong {argument}"
         with probe.raises(RuntimeError) as caught:
             torch.compile(lambda x: x, backend="inductor", **arguments)
-        probe.check(message in str(caught.value), f"the {which} says what is wrong", error=str(caught.value))
-        probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, f"Inductor setup has run after the {which}")
-        probe.equal(npu_dynamo.is_inductor_npu_initialized(), False, f"NPU Inductor initialised after the {which}")
-        probe.equal(os.environ.get("TORCHINDUCTOR_NPU_BACKEND"), before, f"TORCHINDUCTOR_NPU_BACKEND after the {which}")
+        probe.check(message in str(caught.value), f"the {attempt} refusal says what is wrong", error=str(caught.value))
+        probe.equal(subject.inductor_setup.has_run, False, f"Inductor setup has run after the {attempt} refusal")
+        probe.equal(subject.inductor_is_loaded(), False, f"NPU Inductor is loaded after the {attempt} refusal")
+        probe.equal(subject.generator(), before, f"{subject.GENERATOR} after the {attempt} refusal")
+
+
+probe.each(REFUSALS, refused)
 probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree")
 probe.modules.left_to_torch("triton")
 probe.device_untouched()

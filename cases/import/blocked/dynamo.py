@@ -12,12 +12,11 @@ sys.modules then, but nothing is loaded that could be set up.
 # releases = ">=2.7.1"
 # ///
 
-import os
 import sys
 
 from harness import probe
+from cases import _subject as subject
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 
 sys.modules["torch._dynamo"] = None
@@ -31,8 +30,7 @@ with probe.raises(ImportError):
 
 del sys.modules["torch._dynamo"]
 import torch._dynamo
-from torch_npu.utils import _dynamo as npu_dynamo
 
 compiled = torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)
 probe.close(compiled(torch.ones(3).npu()), torch.full((3,), 2.0), "compiled x + 1 once the block is gone")
-probe.same(npu_dynamo._lazy_dynamo_setup.has_run, True, "whether NPU setup has run once the block is gone")
+probe.same(subject.dynamo_setup.has_run, True, "whether NPU setup has run once the block is gone")

@@ -20,7 +20,6 @@ from pathlib import Path
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 root = Path(tempfile.mkdtemp()).resolve()
 named = probe.param("installation") == "named"
 for number in range(100):

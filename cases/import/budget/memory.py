@@ -35,7 +35,7 @@ os._exit(0)  # the end of a bare package is not what is judged
 
 
 def grown(what):
-    done = probe.python(PROGRAM, what, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
+    done = probe.python(PROGRAM, what)
     return float(done.stdout.split()[-1])
 
 

@@ -12,10 +12,8 @@ none. What is loaded later must still be there when it is asked for; other rules
 # releases = ">=2.12"
 # ///
 
-import os
 import sys
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 from harness import probe
 
 import torch

@@ -14,11 +14,6 @@ it must stay so.
 # ///
 
 import io
-import os
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 from harness import probe
 
@@ -51,7 +46,7 @@ def process_group():
     torch.distributed.destroy_process_group()
 
 
-actions = {
+ACTIONS = {
     "import_export": "import torch.export",
     "import_onnx": "import torch.onnx",
     "import_fsdp": "import torch.distributed.fsdp",
@@ -73,8 +68,7 @@ actions = {
 }
 
 
-def loads_no_compiler(name):
-    action = actions[name]
+def loads_no_compiler(action):
     if callable(action):
         action()
     else:
@@ -83,11 +77,5 @@ def loads_no_compiler(name):
 
 
 probe.compilers_absent()
-wrong = {}
-for name in actions:
-    # A module that an earlier action has loaded would hide what a later one loads, so each gets a copy of the process.
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-        error = pool.submit(loads_no_compiler, name).exception()
-    if error is not None:
-        wrong[name] = f"{type(error).__name__}: {error}"
-probe.check(not wrong, "no public action loads a compiler", **wrong)
+# A module that an earlier action has loaded would hide what a later one loads, so each gets a copy of the process.
+probe.each(ACTIONS, loads_no_compiler, forked=True)

@@ -21,7 +21,8 @@ import time
 from harness import probe
 
 order = probe.param("order")
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "1" if order == "autoload" else "0"
+if order == "autoload":
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "1"
 start = time.process_time()
 if order == "torch_first":
     importlib.import_module("torch")

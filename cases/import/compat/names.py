@@ -19,17 +19,11 @@ import torch_npu
 from harness import probe
 
 
-def wrong_name(module):
-    """What is wrong with the module's answer to a name that it lacks; None when nothing is."""
-    try:
+def refuses_a_wrong_name(module):
+    with probe.raises(AttributeError) as caught:
         module.no_such_name  # noqa: B018
-    except AttributeError as error:
-        if module.__name__ in str(error) and "no_such_name" in str(error):
-            return None
-        return str(error)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return "no error"
+    told = str(caught.value)
+    probe.check(module.__name__ in told and "no_such_name" in told, "the refusal says module and name", told=told)
 
 
 match probe.param("names"):
@@ -62,9 +56,8 @@ match probe.param("names"):
         probe.same(torch_npu.distributed.fsdp, fsdp, "torch_npu.distributed.fsdp")
         probe.check("fsdp" in dir(torch_npu.distributed), "dir() of torch_npu.distributed lists fsdp")
         modules = [torch_npu, torch_npu.npu, torch_npu.distributed, torch_npu.utils, torch_npu.dynamo, rng, fsdp]
-        wrong = {module.__name__: wrong_name(module) for module in modules}
-        probe.equal(wrong, dict.fromkeys(wrong), "answers to a wrong name that do not say module and name")
+        probe.each(modules, refuses_a_wrong_name)
         probe.compilers_absent()
         package = torch_npu.npu.npugraph_ex  # builds on Inductor's pattern matcher, which it loads
         probe.same(package, importlib.import_module("torch_npu.npu.npugraph_ex"), "torch_npu.npu.npugraph_ex")
-        probe.equal(wrong_name(package), None, "answer of torch_npu.npu.npugraph_ex to a wrong name")
+        refuses_a_wrong_name(package)

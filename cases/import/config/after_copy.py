@@ -12,25 +12,21 @@ would be lost on each of these ways.
 # releases = ">=2.10"
 # ///
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
 from harness import probe
+from cases import _subject as subject
 
 import torch
 import torch_npu
 
 import torch._inductor.config as config
 
-copy = config.get_config_copy()
 keys = {"npu_backend": "default"}
-if hasattr(torch_npu._C, "_NPUShapeHandling"):  # a release without it has no keys for it
+if subject.has_shape_handling():
     keys |= {"enable_shape_handling": False, "shape_handling_configs": [], "shape_handling_dict": None}
-probe.equal(
-    {key: value for key, value in copy.items() if key == "npu_backend" or "shape_handling" in key},
-    keys,
-    "NPU keys in the copy",
-)
+copied = {
+    key: value for key, value in config.get_config_copy().items() if key == "npu_backend" or "shape_handling" in key
+}
+probe.equal(copied, keys, "NPU keys in the copy")
 
 
 def use(what):
@@ -65,10 +61,4 @@ def use(what):
 uses = ["read", "assign", "patch", "save_and_load", "hash", "portable"]
 if torch.__version__ >= "2.12":  # before it was a choice of words, whose type torch does not look at
     uses.append("type")
-wrong = {}
-for what in uses:
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:  # what one use sets, the next must not see
-        error = pool.submit(use, what).exception()
-    if error is not None:
-        wrong[what] = f"{type(error).__name__}: {error}"
-probe.check(not wrong, "npu_backend is a real entry in each use", **wrong)
+probe.each(uses, use, forked=True)  # what one use sets, the next must not see

@@ -12,10 +12,8 @@ It must not depend on something having compiled before.
 # releases = ">=2.10"
 # ///
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
 from harness import probe
+from cases import _subject as subject
 
 import torch
 import torch_npu
@@ -28,7 +26,7 @@ VALUES = {
     "shape_handling_configs": [{"type": "BATCHSIZE"}],
     "shape_handling_dict": {"gears": [1, 2]},
 }
-if not hasattr(torch_npu._C, "_NPUShapeHandling"):  # a release without it has no keys for it
+if not subject.has_shape_handling():
     VALUES = {"npu_backend": "mlir"}
 
 
@@ -38,17 +36,10 @@ def assign(key):
         setattr(config, key, value)
     else:
         config.load_config({key: value})
-    probe.equal(getattr(config, key), value, f"torch._inductor.config.{key} after the assignment")
-    probe.equal(config.get_config_copy()[key], value, f"{key} in a copy of the configuration")
+    probe.equal(getattr(config, key), value, "the key after the assignment")
+    probe.equal(config.get_config_copy()[key], value, "the key in a copy of the configuration")
     probe.modules.absent("torch_npu._inductor")
     probe.device_untouched()
 
 
-wrong = {}
-for key in VALUES:
-    # The first assignment may make all keys known, so each gets a copy of the process.
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-        error = pool.submit(assign, key).exception()
-    if error is not None:
-        wrong[key] = f"{type(error).__name__}: {error}"
-probe.check(not wrong, "each key can be assigned, and reads back", **wrong)
+probe.each(list(VALUES), assign, forked=True)  # the first assignment may make all keys known

@@ -14,11 +14,6 @@ fork made before `import torch_npu`.
 # ///
 
 import importlib
-import os
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 from harness import probe
 
@@ -31,8 +26,7 @@ def keys():
     return {name: sorted(importlib.import_module(name).get_config_copy()) for name in NAMES}
 
 
-with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-    plain = pool.submit(keys).result()
+plain = probe.forked(keys)
 probe.check(all(plain.values()), "plain torch's configurations have keys")
 
 import torch_npu

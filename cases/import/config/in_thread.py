@@ -8,93 +8,67 @@ together with npu_backend.
 # /// script
 # [tool.conformance]
 # level = "must"
-# matrix = {}
+# matrix = { by = ["assignment", "patch"], in = ["main_thread", "other_thread"] }
 # timeout = 120
 # releases = ">=2.10"
 # ///
 
-import os
-import sys
-import types
+import contextlib
 
 from harness import probe
+from cases import _subject as subject
 
-VARIABLE = "TORCHINDUCTOR_NPU_BACKEND"
-os.environ.pop(VARIABLE, None)
+subject.set_generator(None)
 
 import torch
 import torch_npu
 
-import torch._inductor.compile_fx
 import torch._inductor.config as config
 
-npu_inductor = types.ModuleType("torch_npu._inductor")
-npu_inductor._load_backend = lambda: None
-sys.modules["torch_npu._inductor"] = npu_inductor
-model = torch.fx.symbolic_trace(torch.nn.Identity())
-seen = []
-
-
-def compile_fx(module, _inputs, **_):
-    seen.append(os.environ.get(VARIABLE))
-    return module
-
-
-torch._inductor.compile_fx.compile_fx = compile_fx
+model, compiled_with = torch.fx.symbolic_trace(torch.nn.Identity()), []
+subject.fake_npu_inductor()
+subject.fake_compile_fx(lambda *_, **__: compiled_with.append(subject.generator()))
 config.get_config_copy()  # from here on the NPU keys exist in every release
 
 
 def reads():
     """What this thread sees of a key of torch and of the NPU's, and what it compiles with."""
-    seen.clear()
     torch._TorchCompileInductorWrapper("default", None, None)(model, [torch.ones(1)])
-    return config.kernel_name_max_ops, config.npu_backend, seen[-1]
+    return config.kernel_name_max_ops, config.npu_backend, compiled_with.pop()
 
 
-def in_thread():
-    return probe.thread(reads).join()
+@contextlib.contextmanager
+def assigned():
+    config.kernel_name_max_ops, config.npu_backend = SET[:2]
+    yield
+    config.kernel_name_max_ops, config.npu_backend = UNSET[:2]
 
 
-first = reads()
-probe.equal(first[1:], ("default", "default"), "the NPU's key, and what is compiled with, at first")
-seen_as = {(first[0], "default", "default"): "neither setting", (77, "some", "some"): "both settings"}
+def patched():
+    return config.patch(kernel_name_max_ops=SET[0], npu_backend=SET[1])
 
 
-def both_or_neither(found, what):
-    probe.check(found in seen_as, f"{what} sees both settings or neither", found=found)
-    probe.note(what, seen_as[found])
-
-
-config.kernel_name_max_ops, config.npu_backend = 77, "some"
-probe.equal(reads(), (77, "some", "some"), "this thread, after an assignment")
-both_or_neither(in_thread(), "a thread, after an assignment in the main thread")
-
-
-def assigns():
-    config.kernel_name_max_ops, config.npu_backend = first[0], "default"
-
-
-probe.thread(assigns).join()
-both_or_neither(reads(), "the main thread, after an assignment back in a thread")
-config.kernel_name_max_ops, config.npu_backend = first[0], "default"
-
-with config.patch(kernel_name_max_ops=77, npu_backend="some"):
-    probe.equal(reads(), (77, "some", "some"), "this thread, in its own patch")
-    both_or_neither(in_thread(), "a thread, during a patch in the main thread")
-
-
-def patches():
-    with config.patch(kernel_name_max_ops=77, npu_backend="some"):
-        patched.arrive()
+def sets():
+    with (assigned if probe.param("by") == "assignment" else patched)():
+        is_set.arrive()
         looked_at.wait()
         return reads()
 
 
-patched, looked_at = probe.gate("a thread is in its patch"), probe.gate("the main thread has looked")
-thread = probe.thread(patches)
-patched.wait()
-both_or_neither(reads(), "the main thread, during a patch in a thread")
-looked_at.arrive()
-probe.equal(thread.join(), (77, "some", "some"), "the thread in its own patch")
-for what, found in (("this thread", reads()), ("another thread", in_thread())):
-    probe.equal(found, (first[0], "default", "default"), f"{what}, after the patches")
+UNSET, SET = (config.kernel_name_max_ops, "default", "default"), (77, "some", "some")
+is_set, looked_at = probe.gate("a thread has set both keys"), probe.gate("the others have looked")
+probe.equal(reads(), UNSET, "what is seen at first")
+if probe.param("in") == "main_thread":
+    looker = probe.thread(lambda: (is_set.wait(), reads(), looked_at.arrive())[1])
+    probe.equal(sets(), SET, "the thread that sets them")
+    seen = looker.join()
+else:
+    setter = probe.thread(sets)
+    is_set.wait()
+    seen = reads()
+    looked_at.arrive()
+    probe.equal(setter.join(), SET, "the thread that sets them")
+probe.check(seen in (UNSET, SET), "another thread sees both settings or neither", found=seen)
+probe.note("another thread sees", "both settings" if seen == SET else "neither")
+probe.equal(reads(), UNSET, "this thread, afterwards")
+probe.equal(probe.thread(reads).join(), UNSET, "another thread, afterwards")

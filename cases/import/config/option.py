@@ -12,10 +12,8 @@ loaded by the first call, since machines without a kernel compiler must be able 
 # releases = ">=2.10"
 # ///
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
 from harness import probe
+from cases import _subject as subject
 
 import torch
 import torch_npu
@@ -26,11 +24,12 @@ VALUES = {
     "shape_handling_configs": [{"type": "BATCHSIZE"}],
     "shape_handling_dict": {"gears": [1, 2]},
 }
-if not hasattr(torch_npu._C, "_NPUShapeHandling"):  # a release without it has no keys for it
+if not subject.has_shape_handling():
     VALUES = {"npu_backend": "default"}
 
 
-def compile_with(key, option):
+def compile_with(option):
+    key = option.replace("-", "_")
     compiled = torch.compile(lambda x: x + 1, backend="inductor", options={option: VALUES[key]})
     probe.check(callable(compiled), "torch.compile gives a callable")
     wrapper = torch._TorchCompileInductorWrapper(None, {option: VALUES[key]}, None)
@@ -39,14 +38,8 @@ def compile_with(key, option):
     probe.device_untouched()
 
 
-wrong = {}
-for key in VALUES:
-    for option in (key, key.replace("_", "-")):
-        # After the first compile the keys are known anyhow, so each option gets a copy of the process.
-        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-            error = pool.submit(compile_with, key, option).exception()
-        if error is not None:
-            wrong[option] = f"{type(error).__name__}: {error}"
-        # The first option has been tried without it; from here on the copies share this import, which takes seconds.
-        import torch._inductor.compile_fx
-probe.check(not wrong, "each option is taken, and neither NPU Inductor nor the device is needed for it", **wrong)
+# After the first compile the keys are known anyhow, so each option gets a copy of the process.
+probe.each(["npu_backend"], compile_with, forked=True)
+import torch._inductor.compile_fx  # the first option went without; the others share this import, which takes seconds
+
+probe.each([*VALUES, *(key.replace("_", "-") for key in VALUES)], compile_with, forked=True)

@@ -12,18 +12,19 @@ compiled yet.
 # releases = ">=2.10"
 # ///
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+import itertools
 
 from harness import probe
+from cases import _subject as subject
 
 import torch
 import torch_npu
 
 import torch._inductor.config as config
 
+FORMS = ("context_keyword", "context_dict", "decorator", "nested", "after_exception")
 KEYS = {"npu_backend": ("default", "dvm"), "enable_shape_handling": (False, True)}
-if not hasattr(torch_npu._C, "_NPUShapeHandling"):  # a release without it has no key for it
+if not subject.has_shape_handling():
     del KEYS["enable_shape_handling"]
 
 
@@ -45,7 +46,7 @@ def inside(form, key):
         case "nested":
             with config.patch(**{key: value}):
                 with config.patch(**{key: default}):
-                    probe.equal(read(), default, f"{key} in the inner scope")
+                    probe.equal(read(), default, "the key in the inner scope")
                 return read()
         case _:
             seen = []
@@ -57,17 +58,9 @@ def inside(form, key):
 
 def patch(form, key):
     default, value = KEYS[key]
-    probe.equal(inside(form, key), value, f"{key} inside the patch")
-    probe.equal(getattr(config, key), default, f"{key} after the patch")
+    probe.equal(inside(form, key), value, "the key inside the patch")
+    probe.equal(getattr(config, key), default, "the key after the patch")
     probe.modules.absent("torch_npu._inductor")
 
 
-wrong = {}
-for form in ("context_keyword", "context_dict", "decorator", "nested", "after_exception"):
-    for key in KEYS:
-        # The first patch may make the keys known, so each gets a copy of the process.
-        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-            error = pool.submit(patch, form, key).exception()
-        if error is not None:
-            wrong[f"{form} {key}"] = f"{type(error).__name__}: {error}"
-probe.check(not wrong, "each form of patch sets the key inside and restores it", **wrong)
+probe.each(itertools.product(FORMS, KEYS), patch, forked=True)  # the first patch may make the keys known

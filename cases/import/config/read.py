@@ -13,11 +13,8 @@ no NPU Inductor.
 # releases = ">=2.10"
 # ///
 
-import os
-
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import torch
 

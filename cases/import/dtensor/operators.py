@@ -15,12 +15,10 @@ The experimental part with context_parallel must come without a compiler, too.
 
 import importlib
 import importlib.util
-import os
 import warnings
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 orders = {
     "torch_npu_first": ["torch_npu", "torch.distributed.tensor"],
     "dtensor_first": ["torch.distributed.tensor", "torch_npu"],

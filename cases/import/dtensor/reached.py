@@ -14,10 +14,8 @@ chain is tried in a copy of the process, so that none profits from another.
 # ///
 
 import importlib
-import os
 import sys
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 from harness import probe
 

@@ -11,11 +11,9 @@ operator that has a name of torch's, would take a function of torch away.
 # releases = ">=2.7.1"
 # ///
 
-import os
-
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-import torch
 from harness import probe
+
+import torch
 
 before = {name: value for name, value in vars(torch).items() if callable(value)}
 probe.modules.absent("torch_npu")

@@ -21,6 +21,7 @@ import pickle
 import torch_npu
 from harness import probe
 
+CONTRIB = probe.param("packages") == "contrib"
 FROZEN = {
     "torch_npu.npu": """
         are_compatible_impl_enabled BFloat16Storage BFloat16Tensor BoolStorage BoolTensor ByteStorage ByteTensor
@@ -80,41 +81,19 @@ FROZEN = {
 }
 
 
-def ways_that_lack(home, name):
+def can_be_had(name, home):
     module = importlib.import_module(home)
-    namespace, starred = {}, {}
-    missing = [] if name in dir(module) else ["dir()"]
-    try:
-        value = getattr(module, name)
-    except AttributeError:
-        return [*missing, "attribute"]
-    for statement, target in ((f"from {home} import {name}", namespace), (f"from {home} import *", starred)):
-        try:
-            exec(statement, target)
-        except (ImportError, AttributeError) as error:  # noqa: PERF203 - each way is tried
-            missing.append(f"{statement}: {error}")
-        else:
-            if target.get(name) is not value:
-                missing.append(statement)
+    probe.check(name in dir(module), "dir() lists it")
+    value = getattr(module, name)
+    for statement in (f"from {home} import {name}", f"from {home} import *"):
+        namespace = {}
+        exec(statement, namespace)
+        probe.same(namespace.get(name), value, f"what `{statement}` gives")
     if inspect.isfunction(value) or inspect.isclass(value):
-        try:
-            again = pickle.loads(pickle.dumps(value))
-        except Exception as error:
-            missing.append(f"pickle: {error}")
-        else:
-            if again is not value:
-                missing.append("pickle gives another object")
-    return missing
+        probe.same(pickle.loads(pickle.dumps(value)), value, "what comes out of pickle")
 
 
-wrong = {}
-for home, names in FROZEN.items():
-    if (home == "torch_npu.contrib") != (probe.param("packages") == "contrib"):
-        continue
-    for name in names.split():
-        missing = ways_that_lack(home, name)
-        if missing:
-            wrong[f"{home}.{name}"] = missing
-probe.equal(wrong, {}, "names that cannot be had, with the ways that fail")
+chosen = {home: names for home, names in FROZEN.items() if (home == "torch_npu.contrib") == CONTRIB}
+probe.each([(name, home) for home, names in chosen.items() for name in names.split()], can_be_had)
 probe.compilers_absent()
 probe.device_untouched()

@@ -50,22 +50,24 @@ def get_fake(device):
 
 
 fakes = {name: fake(name) for name in ("cuda", "xpu", "npu", "cpu")}
-package = mock.patch.object(torch.utils._triton, "has_triton_package", lambda: available != "no_package")
-wrong = {}
-for available in CONFIGURATIONS:
+
+
+def judge(configuration):
+    global available  # noqa: PLW0603
+    available = configuration
     questions.clear()
     torch.utils._triton.has_triton.cache_clear()
+    package = mock.patch.object(torch.utils._triton, "has_triton_package", lambda: available != "no_package")
     with package, mock.patch.object(device_interface, "get_interface_for_device", get_fake):
         answers = [torch.utils._triton.has_triton() for _ in range(2)]
-    expected = available not in ("none", "no_package")
-    if any(answer is not expected for answer in answers):
-        wrong[available] = f"answers {answers}"
-    elif len(set(questions)) != len(questions):
-        wrong[available] = f"a device was asked twice, although the answer is cached: {questions}"
-    elif available == "no_package" and questions:
-        wrong[available] = f"devices were asked though there is no package: {questions}"
-    elif available == "npu" and "npu" not in questions:
-        wrong[available] = "the NPU was not asked"
-probe.equal(wrong, {}, "wrong answers, by what is available")
+    probe.equal(answers, [available not in ("none", "no_package")] * 2, "the answers to two questions")
+    probe.equal(len(questions), len(set(questions)), "times that devices were asked, whose answer is cached")
+    if available == "no_package":
+        probe.equal(questions, [], "devices that were asked though there is no package")
+    if available == "npu":
+        probe.check("npu" in questions, "the NPU was asked", asked=questions)
+
+
+probe.each(CONFIGURATIONS, judge)
 probe.modules.absent("torch_npu._inductor")
 probe.device_untouched()

@@ -16,11 +16,12 @@ import types
 from unittest import mock
 
 import torch.utils._triton
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 from harness import probe
+from cases import _subject as subject
 
 # Dynamo's own import would run the whole setup; take it out so that has_triton is the first to need the interface.
-with mock.patch.object(npu_dynamo, "_lazy_dynamo_setup", lambda: None):
+with subject.replaced("dynamo_setup", lambda: None):
     from torch._dynamo import device_interface
 
 real = device_interface.register_interface_for_device

@@ -11,20 +11,18 @@ generate kernels. The replacement must not import triton merely to be in place.
 # releases = ">=2.9"
 # ///
 
-import os
-
 from harness import probe
+from cases import _subject as subject
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch.utils._triton
 
 bound_before = torch.utils._triton.has_triton
 probe.modules.absent("torch_npu")
 
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 
-probe.same(torch.utils._triton.has_triton, npu_dynamo.has_triton, "torch.utils._triton.has_triton")
-probe.check(bound_before is not npu_dynamo.has_triton, "torch's own function was replaced, not the name alone")
+probe.same(torch.utils._triton.has_triton, subject.has_triton, "torch.utils._triton.has_triton")
+probe.check(bound_before is not subject.has_triton, "torch's own function was replaced, not the name alone")
 probe.compilers_absent()
 
 # A module of torch that binds the name at its own import must be served after the replacement.

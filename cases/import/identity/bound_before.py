@@ -12,13 +12,9 @@ name then refers to must give right results and must have started the NPU's Dyna
 # releases = ">=2.7.1"
 # ///
 
-import os
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
 from harness import probe
+from cases import _subject as subject
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import torch
 from torch import compile as bound_compile
@@ -26,7 +22,6 @@ from torch.compiler import list_backends
 from torch.export import export
 
 import torch_npu
-from torch_npu.utils import _dynamo as npu_dynamo
 
 
 class AddOne(torch.nn.Module):
@@ -52,17 +47,9 @@ def call(function):
             )
             result = x + 1
     probe.close(result, x + 1, "the result")
-    probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "NPU setup has run")
+    probe.check(subject.dynamo_setup.has_run, "NPU setup has run")
     probe.modules.absent("torch_npu._inductor")
 
 
-wrong = {}
-for function in ("compile", "compile_decorator", "export", "export_strict", "list_backends"):
-    # Setup happens once in a process, so each function gets a copy of this one.
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-        error = pool.submit(call, function).exception()
-    if error is not None:
-        wrong[function] = f"{type(error).__name__}: {error}"
-probe.check(
-    not wrong, "each function gives the right result, with NPU setup in force and without NPU Inductor", **wrong
-)
+FUNCTIONS = ("compile", "compile_decorator", "export", "export_strict", "list_backends")
+probe.each(FUNCTIONS, call, forked=True)  # setup happens once in a process

@@ -13,11 +13,9 @@ object is exchanged, names bound earlier go past the NPU, and two parts of one p
 # ///
 
 import operator
-import os
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import torch
 import torch.export

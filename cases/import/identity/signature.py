@@ -14,9 +14,7 @@ interpreter before `import torch_npu`.
 
 import inspect
 import operator
-import os
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 from harness import probe
 

@@ -33,22 +33,23 @@ def capture(module, _):
     return module.forward
 
 
-def inside(x):
-    with block():
-        return x + 1
+def judge(form):
+    block, expected = BLOCKS[form]
 
+    def inside(x):
+        with block():
+            return x + 1
 
-wrong = {}
-for form, chosen in BLOCKS.items():
-    block, expected = chosen  # the compiled function takes `block` from here
     torch.compiler.reset()
     graphs.clear()
     result = torch.compile(inside, backend=capture, fullgraph=True)(torch.ones(3))
-    probe.close(result, torch.full((3,), 2.0), f"x + 1 inside the block, {form}")
-    probe.equal(len(graphs), 1, f"captured graphs, {form}")
+    probe.close(result, torch.full((3,), 2.0), "x + 1 inside the block")
+    probe.equal(len(graphs), 1, "captured graphs")
     nodes = [(getattr(node.target, "__name__", ""), tuple(node.args)) for node in graphs[0].nodes]
-    entered = [arguments for name, arguments in nodes if name == "_enter_autocast"]
     order = [name for name, _ in nodes if name in ("_enter_autocast", "add", "_exit_autocast")]
-    if entered != [expected] or order != ["_enter_autocast", "add", "_exit_autocast"]:
-        wrong[form] = f"{order}, {entered} instead of {expected}"
-probe.equal(wrong, {}, "order, and device, dtype, enabled, cache_enabled, of captured blocks")
+    probe.equal(order, ["_enter_autocast", "add", "_exit_autocast"], "order of the nodes")
+    entered = [arguments for name, arguments in nodes if name == "_enter_autocast"]
+    probe.equal(entered, [expected], "device, dtype, enabled, cache_enabled of the captured block")
+
+
+probe.each(list(BLOCKS), judge)

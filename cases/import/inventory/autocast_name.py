@@ -61,18 +61,15 @@ def full_path(x):
         return x + 1
 
 
-known = {"by_path": (local, full_path), "by_name": (imported_name, build_closure(autocast), argument, module_alias)}
-wrong = {}
-for function in known[probe.param("reached")]:
+def judge(function):
     torch.compiler.reset()
     graphs.clear()
-    try:
-        result = torch.compile(function, backend=capture, fullgraph=True)(torch.ones(3))
-    except Exception as error:
-        wrong[function.__name__] = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
-        continue
-    nodes = graphs[0].nodes if graphs else []
+    result = torch.compile(function, backend=capture, fullgraph=True)(torch.ones(3))
+    nodes = [node for graph in graphs for node in graph.nodes]
     entered = [node.args[:2] for node in nodes if getattr(node.target, "__name__", "") == "_enter_autocast"]
-    if entered != [("npu", torch.bfloat16)] or result.tolist() != [2.0, 2.0, 2.0]:
-        wrong[function.__name__] = f"entered {entered}, result {result.tolist()}"
-probe.equal(wrong, {}, "blocks that are not captured with device npu and dtype bfloat16")
+    probe.equal(entered, [("npu", torch.bfloat16)], "device and dtype of the captured block")
+    probe.equal(result.tolist(), [2.0, 2.0, 2.0], "x + 1 inside the block")
+
+
+functions = {"by_path": (local, full_path), "by_name": (imported_name, build_closure(autocast), argument, module_alias)}
+probe.each(functions[probe.param("reached")], judge)

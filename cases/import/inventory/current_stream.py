@@ -14,11 +14,9 @@ result.
 # ///
 
 import importlib
-import os
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 order = {"dynamo_before": ["torch._dynamo", "torch_npu"], "dynamo_after": ["torch_npu", "torch._dynamo"]}
 for name in order[probe.param("order")]:
     importlib.import_module(name)

@@ -13,11 +13,9 @@ UserDefinedClassVariable._in_graph_classes, the one place where Dynamo keeps the
 # ///
 
 import importlib
-import os
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 order = {"dynamo_before": ["torch._dynamo", "torch_npu"], "dynamo_after": ["torch_npu", "torch._dynamo"]}
 for name in order[probe.param("order")]:
     importlib.import_module(name)

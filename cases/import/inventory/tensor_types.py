@@ -14,6 +14,8 @@ double is left out: not every device has it.
 # releases = ">=2.7.1"
 # ///
 
+import itertools
+
 import torch
 import torch_npu
 from harness import probe
@@ -58,24 +60,22 @@ def made(name):
 
 
 source = torch.tensor([1.0, 0.0, 2.0])
-wrong = {}
-for name, dtype in DTYPES.items():
-    for way in (type_of, converted_by_class, converted_by_name, converted_by_path, made):
-        torch.compiler.reset()
-        function = way(name)
-        given = source.to(dtype).npu() if way is type_of else source.npu()
-        expected = source.to(dtype)
-        if way is made:
-            expected = torch.tensor([1, 0, 3]).to(dtype) + expected
-        eager = function(given)
-        probe.equal((eager.device.type, eager.dtype), ("npu", dtype), f"{way.__name__} of {name}, not compiled")
-        probe.close(eager, expected, f"{way.__name__} of {name}, not compiled")
-        try:
-            found = torch.compile(function, backend="eager", fullgraph=True)(given)
-        except Exception as error:
-            wrong[f"{way.__name__} of {name}"] = f"{type(error).__name__}: {error}"[:300]
-            continue
-        if (found.device, found.dtype, found.tolist()) != (eager.device, eager.dtype, eager.tolist()):
-            wrong[f"{way.__name__} of {name}"] = f"{found}, {found.dtype}"
-probe.equal(wrong, {}, "what comes out otherwise of a compiled function")
+
+
+def judge(way, name):
+    torch.compiler.reset()
+    function, dtype = way(name), DTYPES[name]
+    given = source.to(dtype).npu() if way is type_of else source.npu()
+    expected = source.to(dtype)
+    if way is made:
+        expected = torch.tensor([1, 0, 3]).to(dtype) + expected
+    for how in ("not compiled", "compiled"):
+        run = function if how == "not compiled" else torch.compile(function, backend="eager", fullgraph=True)
+        found = run(given)
+        probe.equal((found.device, found.dtype), (given.device, dtype), f"device and type of the result, {how}")
+        probe.close(found, expected, f"the result, {how}")
+
+
+ways = (type_of, converted_by_class, converted_by_name, converted_by_path, made)
+probe.each(itertools.product(ways, DTYPES), judge)
 probe.modules.absent("torch_npu._inductor")

@@ -13,10 +13,11 @@ traced. Looks at `_lazy_dynamo_setup.has_run`, the flag that torch_npu's own tes
 # ///
 
 import torch
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 from harness import probe
+from cases import _subject as subject
 
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, False, "Dynamo setup has run after import torch_npu")
+probe.equal(subject.dynamo_setup.has_run, False, "Dynamo setup has run after import torch_npu")
 probe.compilers_absent()
 
 match probe.param("route"):
@@ -27,8 +28,8 @@ match probe.param("route"):
     case "list_backends":
         torch.compiler.list_backends()
 
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run after Dynamo was imported")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run after Dynamo was imported")
+probe.equal(subject.dynamo_setup.has_run, True, "Dynamo setup has run after Dynamo was imported")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run after Dynamo was imported")
 probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree")
 probe.modules.left_to_torch("triton")
 probe.device_untouched()

@@ -14,26 +14,18 @@ import torch
 import torch_npu
 from harness import probe
 
-wrong = [
-    name for name in ("set_asd_loss_scale", "register_asd_hook") if not callable(getattr(torch_npu.utils, name, 0))
-]
-probe.equal(wrong, [], "names that are no functions of torch_npu.utils")
+for name in ("set_asd_loss_scale", "register_asd_hook"):
+    probe.check(callable(getattr(torch_npu.utils, name, None)), f"torch_npu.utils.{name} is a function")
 probe.same(torch_npu.matmul_checksum, torch_npu.asd.checksum._matmul_checksum, "torch_npu.matmul_checksum")
 
-wrong = []
-for name in (
-    "attention_worker_scheduler",
-    "attention_worker_scheduler_",
-    "ffn_worker_scheduler",
-    "ffn_worker_scheduler_",
-):
-    operator = getattr(torch.ops.npu, name)
-    wrong += [
-        f"{owner.__name__}.{name}"
-        for owner in (torch_npu._afd, torch_npu)
-        if getattr(owner, name, None) is not operator
-    ]
-probe.equal(wrong, [], "names that are not the operator itself")
+
+def is_the_operator(name):
+    for owner in (torch_npu._afd, torch_npu):
+        probe.same(getattr(owner, name, None), getattr(torch.ops.npu, name), f"{owner.__name__}.{name}")
+
+
+schedulers = [f"{kind}_worker_scheduler{in_place}" for kind in ("attention", "ffn") for in_place in ("", "_")]
+probe.each(schedulers, is_the_operator)
 probe.check(callable(torch_npu._afd.create_schedule_context_holder), "torch_npu._afd.create_schedule_context_holder")
 probe.modules.absent("torch_npu._C._afd")
 probe.compilers_absent()

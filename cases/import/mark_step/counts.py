@@ -15,22 +15,22 @@ later graph replay overwrite outputs that are still in use. The counter lives in
 import inspect
 
 import torch
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 from harness import probe
+from cases import _subject as subject
 
 mark = torch.compiler.npugraph_mark_step_begin
 probe.equal(mark.__name__, "npugraph_mark_step_begin", "name of the marker")
 probe.equal(str(inspect.signature(mark)), "()", "signature of the marker")
 
-from torch_npu.npu._graph_tree_state import MarkStepBox
 
-probe.equal(MarkStepBox.mark_step_counter, 0, "counter before the first mark")
+probe.equal(subject.MarkStepBox.mark_step_counter, 0, "counter before the first mark")
 probe.same(mark(), None, "result of the marker")
-probe.equal(MarkStepBox.mark_step_counter, -1, "counter after one mark")
+probe.equal(subject.MarkStepBox.mark_step_counter, -1, "counter after one mark")
 mark()
-probe.equal(MarkStepBox.mark_step_counter, -2, "counter after two marks")
+probe.equal(subject.MarkStepBox.mark_step_counter, -2, "counter after two marks")
 
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, False, "Dynamo setup has run")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
+probe.equal(subject.dynamo_setup.has_run, False, "Dynamo setup has run")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
 probe.compilers_absent()
 probe.device_untouched()

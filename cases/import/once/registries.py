@@ -12,6 +12,7 @@ torch keeps are taken after the first setup, and must be the same after everythi
 # releases = ">=2.10"
 # ///
 
+import contextlib
 import importlib
 import sys
 
@@ -20,11 +21,11 @@ import torch_npu
 import torch._dynamo
 import torch._inductor.utils
 from harness import probe
+from cases import _subject as subject
 from torch._dynamo import device_interface, trace_rules
 from torch._dynamo.backends import registry
 from torch._dynamo.variables.torch import TorchInGraphFunctionVariable, constant_fold_functions
 from torch._dynamo.variables.user_defined import UserDefinedClassVariable
-from torch_npu.utils import _dynamo as npu_dynamo
 
 torch.compiler.list_backends()
 
@@ -52,47 +53,34 @@ def depth(function):
 
 
 def fails_first():
-    step = npu_dynamo._run_dynamo_setup_step
-    npu_dynamo._run_dynamo_setup_step = lambda *_: 1 / 0
-    try:
-        npu_dynamo._lazy_dynamo_setup()
-    except ZeroDivisionError:
-        pass
-    finally:
-        npu_dynamo._run_dynamo_setup_step = step
-    npu_dynamo._lazy_dynamo_setup()
+    with subject.replaced("setup_step", lambda *_: 1 / 0), contextlib.suppress(ZeroDivisionError):
+        subject.dynamo_setup()
+    subject.dynamo_setup()
 
 
-ways = {
-    "another setup": lambda: [npu_dynamo._lazy_dynamo_setup() for _ in range(2)],
+WAYS = {
+    "another setup": lambda: [subject.dynamo_setup() for _ in range(2)],
     "a setup that fails": fails_first,
     "more imports": lambda: [importlib.import_module(name) for name in ("torch_npu", "torch_npu.dynamo")],
-    "other uses": lambda: [
-        torch.compile(len, backend="inductor"),
-        torch.compiler.reset(),
-        torch_npu.npu.is_available(),
-    ],
-    "another registration": torch_npu.dynamo._register_backends,
+    "other uses": lambda: (torch.compile(len), torch.compiler.reset(), torch_npu.npu.is_available()),
+    "another registration": subject.register_backends,
     "a reload": lambda: importlib.reload(torch._dynamo),
 }
 
 
-def after(way):
-    ways[way]()
+def changes_nothing(way):
+    WAYS[way]()
     compiled = torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)
-    probe.close(compiled(torch.ones(2)), torch.full((2,), 2.0), f"compiled x + 1 after {way}")
-    return tables()
+    probe.close(compiled(torch.ones(2)), torch.full((2,), 2.0), "compiled x + 1")
+    found = tables()
+    if way == "a reload":  # whether optimize is wrapped again is another rule's question
+        found["depth of optimize"] = first["depth of optimize"]
+    for name, entries in first.items():
+        probe.equal(found[name], entries, name)
 
 
 first = tables()
 probe.equal(first["trace maps"], first["trace maps, each once"], "trace maps, and those that differ")
 probe.check("npu" in first["device interfaces"], "the NPU's interface is there")
 probe.check(first["depth of optimize"] <= 1, "optimize is wrapped at most once", found=first["depth of optimize"])
-changed = {}
-for way in ways:
-    found = probe.forked(after, way)  # which makes "a fork" part of every way
-    if way == "a reload":  # whether optimize is wrapped again is another rule's question
-        found["depth of optimize"] = first["depth of optimize"]
-    if found != first:
-        changed[way] = {name: (first[name], found[name]) for name in first if first[name] != found[name]}
-probe.check(not changed, "no table has changed", **changed)
+probe.each(list(WAYS), changes_nothing, forked=True)  # which makes "a fork" part of every way

@@ -29,7 +29,8 @@ import torch, triton
 import triton.backends
 from triton.runtime import driver
 from triton.compiler.compiler import triton_key
-from torch_npu.utils import _dynamo as npu_dynamo
+from harness import probe
+from cases import _subject as subject
 
 compiled = torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)
 print(json.dumps({
@@ -37,20 +38,21 @@ print(json.dumps({
     "target": str(driver.active.get_current_target()),
     "key": triton_key(),
     "has_triton": torch.utils._triton.has_triton(),
-    "setup has run": npu_dynamo._lazy_dynamo_setup.has_run,
+    "setup has run": subject.dynamo_setup.has_run,
     "NPU Inductor is loaded": "torch_npu._inductor" in sys.modules,
     "compiled x + 1": compiled(torch.ones(2)).tolist(),
 }))
 """
-found = {}
-for order in ORDERS:
-    code = "".join(f"import {name}\n" for name in order) + TELL
-    done = probe.python(code, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}, timeout=120)
-    found[" ".join(order)] = json.loads(done.stdout.splitlines()[-1])
-first = found[" ".join(ORDERS[0])]
+
+
+def told(order):
+    done = probe.python("".join(f"import {name}\n" for name in order) + TELL, timeout=120)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+first = told(ORDERS[0])
 probe.check(first["backends"], "Triton has a backend", found=first["backends"])
 probe.check("npu" in first["target"], "Triton's target is the NPU", found=first["target"])
 expected = {"setup has run": True, "NPU Inductor is loaded": False, "compiled x + 1": [2.0, 2.0], "has_triton": True}
 probe.equal({name: first[name] for name in expected}, expected, "what the first order ends in")
-wrong = {order: each for order, each in found.items() if each != first}
-probe.check(not wrong, "each order ends in the same state", expected=first, **wrong)
+probe.each(ORDERS[1:], lambda *order: probe.equal(told(order), first, "what the order ends in"))

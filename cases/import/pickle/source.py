@@ -13,13 +13,11 @@ along is not found again, and everything is compiled once more. Classes made bef
 # ///
 
 import importlib
-import os
 import pickle
 import sys
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 
 

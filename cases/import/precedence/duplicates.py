@@ -13,44 +13,32 @@ other bad option, names the option, and changes nothing.
 # releases = ">=2.7.1"
 # ///
 
-import os
-import re
-
 from harness import probe
+from cases import _subject as subject
 
-VARIABLE = "TORCHINDUCTOR_NPU_BACKEND"
-os.environ.pop(VARIABLE, None)
+subject.set_generator(None)
 
 import torch
 import torch_npu
 
 # Only names that load nothing at construction: the refusal is what counts here.
-pairs = {
+PAIRS = {
     "different": [("triton_experimental", "ascendc"), ("default", "ascendc")],
     "equal": [("ascendc", "ascendc")],
-}[probe.param("values")]
+}
 
 
-def refusal(options):
-    try:
-        torch.compile(len, backend="inductor", options=options)
-    except RuntimeError as error:
-        return str(error)
-    return "accepted"
-
-
-wrong = {}
-for hyphen, underscore in pairs:
-    spelt = [("npu-backend", hyphen), ("npu_backend", underscore)]
-    for options in (dict(spelt), dict(reversed(spelt))):
+def judge(hyphen, underscore):
+    options = {"npu-backend": hyphen, "npu_backend": underscore}
+    for given in (options, dict(reversed(options.items()))):
         if hyphen == underscore:
-            found = torch._TorchCompileInductorWrapper("default", options, None).config
-            as_it_must = found == {"npu_backend": "ascendc"}
+            kept = torch._TorchCompileInductorWrapper("default", given, None).config
+            probe.equal(kept, {"npu_backend": "ascendc"}, f"what is kept of {given}")
         else:
-            found = refusal(options)
-            as_it_must = re.search("npu.backend", found) is not None
-        if not as_it_must:
-            wrong[f"{options}"] = found
-probe.check(not wrong, "different values are refused by name, equal ones kept as one option", **wrong)
-probe.equal(os.environ.get(VARIABLE), None, f"{VARIABLE} afterwards")
+            with probe.raises(RuntimeError, "npu.backend"):
+                torch.compile(len, backend="inductor", options=given)
+
+
+probe.each(PAIRS[probe.param("values")], judge)
+probe.equal(subject.generator(), None, f"{subject.GENERATOR} afterwards")
 probe.modules.absent("torch_npu._inductor")

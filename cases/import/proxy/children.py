@@ -18,6 +18,7 @@ import types
 
 import torch_npu.dynamo
 from harness import probe
+from cases import _subject as subject
 
 
 def judge(name, stand_in_class, slot):
@@ -52,5 +53,5 @@ def judge(name, stand_in_class, slot):
         imported.no_such_child  # noqa: B018
 
 
-judge("npugraph_ex", torch_npu.dynamo._LazyNpuGraphEx, "_npugraph_ex")
-judge("torchair", torch_npu.dynamo._LazyTorchair, "_torchair")
+judge("npugraph_ex", subject.proxy_of_npugraph_ex, "_npugraph_ex")
+judge("torchair", subject.proxy_of_torchair, "_torchair")

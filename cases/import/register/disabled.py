@@ -17,20 +17,20 @@ import sys
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
 
 def subtract(x, y):
     return x - y
 
 
-npu_dynamo.disable_register_inductor_npu()
+subject.disable_inductor()
 compiled = torch.compile(subtract, backend="inductor")
-probe.same(npu_dynamo.is_inductor_npu_initialized(), False, "whether NPU Inductor is initialised after torch.compile")
+probe.same(subject.inductor_is_loaded(), False, "whether NPU Inductor is initialised after torch.compile")
 x, y = torch.tensor([3.0, 4.0]).npu(), torch.tensor([1.0, 5.0]).npu()
 with probe.raises(Exception, match="npu"):
     compiled(x, y)
-probe.same(npu_dynamo.is_inductor_npu_initialized(), False, "whether NPU Inductor is initialised after the call")
+probe.same(subject.inductor_is_loaded(), False, "whether NPU Inductor is initialised after the call")
 probe.modules.absent("torch_npu._inductor")
 probe.modules.left_to_torch("triton")
 probe.close(subtract(x, y), torch.tensor([2.0, -1.0]), "x - y in eager mode")
@@ -52,7 +52,7 @@ class Finder:
 
 
 sys.meta_path.insert(0, Finder())
-npu_dynamo.enable_register_inductor_npu()
+subject.enable_inductor()
 torch.compiler.reset()
 with probe.raises(Exception):
     torch.compile(subtract, backend="inductor")(x, y)

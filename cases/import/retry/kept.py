@@ -14,15 +14,12 @@ the NPU has to see the real cause, not a half-made module or rules silently miss
 
 import contextlib
 import importlib
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
-run_step = npu_dynamo._run_dynamo_setup_step
+run_step = subject.setup_step
 CAUSE = "the disk with the backends is away"
 failing = [True]
 
@@ -33,7 +30,7 @@ def fail_in_backends(name, setup):
     run_step(name, setup)
 
 
-npu_dynamo._run_dynamo_setup_step = fail_in_backends
+subject.replace("setup_step", fail_in_backends)
 with contextlib.suppress(OSError):  # it may be raised here, or kept for the first use
     import torch._dynamo
 
@@ -43,16 +40,12 @@ class AddOne(torch.nn.Module):
         return x + 1
 
 
-def npu_entry_point(graph, inputs):
-    return torch_npu.dynamo._npu_backend_entrypoint(graph, inputs)
-
-
 x = torch.ones(3)
 ways = {
     "compile": lambda: torch.compile(AddOne(), backend="eager", fullgraph=True)(x),
     "compile_inductor": lambda: torch.compile(AddOne(), backend="inductor"),
     "export": lambda: torch.export.export(AddOne(), (x,), strict=True),
-    "backend": lambda: npu_entry_point(torch.fx.symbolic_trace(AddOne()), [x]),
+    "backend": lambda: subject.npu_entry_point(torch.fx.symbolic_trace(AddOne()), [x]),
 }
 
 
@@ -72,23 +65,11 @@ def said(way):
 def judge(way):
     for attempt in ("first", "second"):
         messages = said(way)
-        if not any(CAUSE in message for message in messages):
-            return f"the {attempt} try says: {messages[0][:300]}"
+        probe.check(any(CAUSE in message for message in messages), f"the {attempt} try tells the cause", said=messages)
     failing.clear()
     importlib.import_module("torch._dynamo")
-    result = ways["compile"]()
-    if result.tolist() != [2.0] * 3:
-        return f"after the cure x + 1 gives {result}"
-    return None if npu_dynamo._lazy_dynamo_setup.has_run else "after the cure the setup has not run"
+    probe.close(ways["compile"](), x + 1, "compiled x + 1 after the cure")
+    probe.check(subject.dynamo_setup.has_run, "the setup has run after the cure")
 
 
-wrong = {}
-for way in ways:
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-        try:
-            problem = pool.submit(judge, way).result()
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-    if problem is not None:
-        wrong[way] = problem
-probe.check(not wrong, "each way tells the cause, twice, and works once the cause is gone", **wrong)
+probe.each(list(ways), judge, forked=True)

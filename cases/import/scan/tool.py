@@ -19,9 +19,6 @@ import sys
 import traceback
 import unittest
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
 from harness import probe
 
 import torch
@@ -46,11 +43,7 @@ def pickle_homeless():
 
 
 def find(name):
-    try:
-        answer = importlib.util.find_spec(name) is not None
-    except Exception as error:
-        answer = f"{type(error).__name__}: {error}"
-    probe.equal(answer, True, f"whether {name} can be imported")
+    probe.check(importlib.util.find_spec(name) is not None, f"{name} can be imported")
 
 
 def custom_op():
@@ -67,7 +60,7 @@ def format_traceback():
         probe.check("on purpose" in traceback.format_exc(), "the traceback is formatted")
 
 
-tools = {
+TOOLS = {
     "inspect.getmodule": lambda: probe.same(inspect.getmodule(torch.compile), torch, "module of torch.compile"),
     "inspect.stack": lambda: probe.check(len(inspect.stack()) > 0, "the stack has frames"),
     "unittest.assertWarns": assert_warns,
@@ -82,17 +75,11 @@ tools = {
 
 
 def apply(name):
-    tools[name]()
+    TOOLS[name]()
     probe.compilers_absent()
     probe.device_untouched()
 
 
 chosen = probe.param("tools")
-wrong = {}
-for name in tools:
-    if chosen == name or (chosen == "others" and not name.startswith("find_spec")):
-        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-            error = pool.submit(apply, name).exception()
-        if error is not None:
-            wrong[name] = f"{type(error).__name__}: {error}"
-probe.check(not wrong, "the tool works, loads no compiler and touches no device", **wrong)
+others = [name for name in TOOLS if not name.startswith("find_spec")]
+probe.each(others if chosen == "others" else [chosen], apply, forked=True)

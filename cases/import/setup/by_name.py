@@ -13,20 +13,21 @@ backends). A trigger that kept a reference from import time would pass their wra
 # ///
 
 import torch
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 from harness import probe
+from cases import _subject as subject
 
-original = npu_dynamo._lazy_dynamo_setup
+original = subject.dynamo_setup
 calls = []
 
 
-@npu_dynamo.run_once
+@subject.run_once
 def counted_setup():
     calls.append("setup")
     original()
 
 
-npu_dynamo._lazy_dynamo_setup = counted_setup
+subject.replace("dynamo_setup", counted_setup)
 
 match probe.param("route"):
     case "dynamo":

@@ -12,11 +12,10 @@ with NPU objects is the import of torch_npu, so setup may not wait for another i
 # releases = ">=2.7.1"
 # ///
 
-import os
-
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-import torch
 from harness import probe
+from cases import _subject as subject
+
+import torch
 
 match probe.param("before"):
     case "imported":
@@ -25,10 +24,10 @@ match probe.param("before"):
         probe.close(torch.compile(lambda x: x - 1, backend="eager")(torch.tensor(1)), torch.tensor(0), "compiled x - 1")
 probe.modules.absent("torch_npu")
 
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, True, "Dynamo setup has run when import torch_npu returns")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
+probe.equal(subject.dynamo_setup.has_run, True, "Dynamo setup has run when import torch_npu returns")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
 probe.modules.absent("torch_npu._inductor", "torch_npu.npu._graph_tree")
 probe.modules.left_to_torch("triton")
 probe.device_untouched()

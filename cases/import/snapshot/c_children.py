@@ -17,16 +17,14 @@ import sys
 import torch_npu
 from harness import probe
 
-wrong = {}
-for child in ("_profiler", "_distributed_c10d", "_cd", "_logging", "_flops_count"):
+
+def judge(child):
     name = f"torch_npu._C.{child}"
     module = getattr(torch_npu._C, child, None)
-    if type(module).__name__ != "module":
-        wrong[name] = f"is no module but {module!r}"
-    elif sys.modules.get(name) is not module:
-        wrong[name] = f"is {sys.modules.get(name)} in sys.modules"
-    elif importlib.import_module(name) is not module:
-        wrong[name] = "is another object when imported"
-    elif all(inner.startswith("__") for inner in dir(module)):
-        wrong[name] = "is empty"
-probe.equal(wrong, {}, "children of torch_npu._C that are not both attribute and module")
+    probe.equal(type(module).__name__, "module", f"kind of the attribute {name}")
+    probe.same(sys.modules.get(name), module, f"sys.modules[{name!r}]")
+    probe.same(importlib.import_module(name), module, "what its import gives")
+    probe.check(not all(inner.startswith("__") for inner in dir(module)), "it has names of its own")
+
+
+probe.each(("_profiler", "_distributed_c10d", "_cd", "_logging", "_flops_count"), judge)

@@ -11,13 +11,11 @@ them has the old function, the scheduler plans for a Triton that the code genera
 # releases = ">=2.9"
 # ///
 
-import os
 import sys
 import warnings
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 warnings.simplefilter("ignore")
 import torch
 import torch_npu
@@ -33,15 +31,16 @@ def holders():
     return found
 
 
-before = holders()
-probe.check(
-    {"torch.utils._triton", "torch._inductor.compile_fx"} <= before.keys(), "torch's modules are seen", seen=before
-)
-wrong = [name for name, function in before.items() if function is not torch.utils._triton.has_triton]
-probe.equal(wrong, [], "modules with another has_triton before transfer_to_npu")
+def judge(when):
+    for name, function in holders().items():
+        probe.same(function, torch.utils._triton.has_triton, f"has_triton of {name} {when}")
+
+
+seen = holders().keys()
+probe.check({"torch.utils._triton", "torch._inductor.compile_fx"} <= seen, "torch's modules are seen", seen=seen)
+judge("before transfer_to_npu")
 
 from torch_npu.contrib import transfer_to_npu
 
-wrong = [name for name, function in holders().items() if function is not torch.utils._triton.has_triton]
-probe.equal(wrong, [], "modules with another has_triton after transfer_to_npu")
+judge("after transfer_to_npu")
 probe.same(torch.utils._triton.has_triton(), False, "has_triton()")

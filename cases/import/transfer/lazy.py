@@ -11,12 +11,10 @@ version could not even load Inductor at that point, and every migrated script fa
 # releases = ">=2.7.1"
 # ///
 
-import os
 import warnings
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 warnings.simplefilter("ignore")
 import torch
 import torch_npu

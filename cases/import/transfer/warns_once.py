@@ -13,12 +13,10 @@ not change its behaviour because of an import in some module.
 # ///
 
 import importlib
-import os
 import warnings
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 import torch_npu
 import torch._inductor.compile_fx  # their own imports may touch the filters

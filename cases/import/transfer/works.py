@@ -13,12 +13,11 @@ it patches, and Dynamo setup must still have run exactly once.
 # releases = ">=2.7.1"
 # ///
 
-import os
 import warnings
 
 from harness import probe
+from cases import _subject as subject
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 warnings.simplefilter("ignore")
 probe.triton("absent")  # beside it is another rule
 match probe.param("order"):
@@ -37,9 +36,6 @@ match probe.param("order"):
         compiled = torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)
         probe.close(compiled(torch.ones(2)), torch.full((2,), 2.0), "compiled before")
         from torch_npu.contrib import transfer_to_npu
-
-import torch_npu.dynamo.trace_rule as npu_rules
-import torch_npu.utils._dynamo as npu_dynamo
 
 probe.same(transfer_to_npu.torch, torch, "torch as transfer_to_npu knows it")
 probe.same(torch.cuda.is_available(), True, "torch.cuda.is_available()")
@@ -78,8 +74,6 @@ for backend in ("eager", "aot_eager"):
     probe.equal(result.device.type, "npu", f"device of a compiled result, {backend}")
     probe.close(result, x * 2 + 1, f"compiled result, {backend}")
 
-probe.same(npu_dynamo._lazy_dynamo_setup.has_run, True, "whether Dynamo setup has run")
-table = torch._dynamo.trace_rules.torch_name_rule_map
-times = [sum(entry is rules for entry in table) for rules in (npu_rules.skip_functions_npu,)]
-probe.equal(times, [1], "times that the NPU's trace rules are in Dynamo's table")
+probe.same(subject.dynamo_setup.has_run, True, "whether Dynamo setup has run")
+probe.equal(subject.times_of_trace_maps(), [1, 1, 1], "times that each of the NPU's trace maps is in Dynamo's table")
 probe.modules.absent("torch_npu._inductor")

@@ -12,14 +12,15 @@ Otherwise one hiccup of an unrelated import hook costs the process its NPU suppo
 # releases = ">=2.7.1"
 # ///
 
+import itertools
 import sys
 from importlib.machinery import PathFinder
 
 from harness import probe
+from cases import _subject as subject
 
 import torch
 import torch_npu
-from torch_npu.utils import _dynamo as npu_dynamo
 
 
 class Failing:
@@ -31,29 +32,21 @@ class Failing:
             raise self.error("not today")
 
 
-def outcome_of_import():
-    try:
+def import_fails(error, place):
+    finder = Failing(error)
+    sys.meta_path.insert(0 if place == "in front" else before.index(PathFinder), finder)
+    with probe.raises(error, "not today"):
         import torch._dynamo
-    except BaseException as error:
-        return f"{type(error).__name__}: {error}"
-    return "imported"
+    sys.meta_path.remove(finder)
+    probe.check([*map(id, sys.meta_path)] == [*map(id, before)], "the finders are in order")
+    probe.check("torch._dynamo" not in sys.modules, "no module is left behind")
 
 
 before = list(sys.meta_path)
-wrong = {}
-for error in (ImportError, RuntimeError, KeyboardInterrupt):
-    for place, index in (("front", 0), ("behind", before.index(PathFinder))):
-        finder = Failing(error)
-        sys.meta_path.insert(index, finder)
-        outcome = outcome_of_import()
-        sys.meta_path.remove(finder)
-        in_order = [id(f) for f in sys.meta_path] == [id(f) for f in before]
-        loaded = "torch._dynamo" in sys.modules
-        if (outcome, in_order, loaded) != (f"{error.__name__}: not today", True, False):
-            wrong[f"{error.__name__} in {place}"] = {"outcome": outcome, "finders": in_order, "loaded": loaded}
-probe.check(not wrong, "a failed import says why, leaves the finders in order and no module behind", **wrong)
+errors = (ImportError, RuntimeError, KeyboardInterrupt)
+probe.each(itertools.product(errors, ("in front", "behind")), import_fails)
 probe.modules.absent("torch_npu._inductor")
 
 import torch._dynamo
 
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "NPU setup has run after the second import")
+probe.check(subject.dynamo_setup.has_run, "NPU setup has run after the second import")

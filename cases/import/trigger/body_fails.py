@@ -14,15 +14,12 @@ the same process before `import torch_npu`; each try happens in a fork of its ow
 # ///
 
 import importlib
-import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from importlib.machinery import PathFinder
-from multiprocessing import get_context
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 from harness import probe
+from cases import _subject as subject
 
 import torch
 
@@ -63,7 +60,7 @@ def try_import():
         importlib.import_module("torch._dynamo")
     except BaseException as error:
         return f"{type(error).__name__}: {error}"
-    if "torch_npu" in sys.modules and not sys.modules["torch_npu.utils._dynamo"]._lazy_dynamo_setup.has_run:
+    if "torch_npu" in sys.modules and not subject.dynamo_setup.has_run:
         return "imported, but NPU setup has not run"
     return "imported"
 
@@ -74,22 +71,13 @@ def outcome(error, moment):
     return [try_import(), try_import(), try_import()]
 
 
-def outcomes():
-    found = {}
-    for error, moment in (
-        (ImportError, "at_the_start"),
-        (KeyboardInterrupt, "at_the_start"),
-        (RuntimeError, "at_the_end"),
-    ):
-        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-            found[f"{error.__name__} {moment}"] = pool.submit(outcome, error, moment).result()
-    return found
+def ends_as_plain(*failure):
+    probe.equal(probe.forked(outcome, *failure), plain[failure], "how three imports end, with NPU setup run")
 
 
-plain = outcomes()
-probe.equal(plain["ImportError at_the_start"][1], "imported", "second import on plain torch")
+FAILURES = ((ImportError, "at_the_start"), (KeyboardInterrupt, "at_the_start"), (RuntimeError, "at_the_end"))
+plain = {failure: probe.forked(outcome, *failure) for failure in FAILURES}
+probe.equal(plain[FAILURES[0]][1], "imported", "second import on plain torch")
 import torch_npu
 
-with_npu = outcomes()
-wrong = {name: {"found": with_npu[name], "expected": plain[name]} for name in plain if with_npu[name] != plain[name]}
-probe.check(not wrong, "the imports end as on plain torch, with NPU setup run where they succeed", **wrong)
+probe.each(FAILURES, ends_as_plain)

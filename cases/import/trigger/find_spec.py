@@ -17,10 +17,10 @@ import importlib.util
 import sys
 
 from harness import probe
+from cases import _subject as subject
 
 import torch
 import torch_npu
-from torch_npu.utils import _dynamo as npu_dynamo
 
 NAME = "torch._dynamo"
 finders = list(sys.meta_path)
@@ -39,18 +39,14 @@ def ask_from_a_thread():
     return probe.thread(ask).join()
 
 
-# A look-up that changes nothing leaves the same question to the next one, so all of them share the process.
-wrong = {}
-looks = {"find_spec": ask, "again": ask, "every_finder_by_hand": ask_every_finder_by_hand, "thread": ask_from_a_thread}
-for how, look in looks.items():
+def judge(look):
     spec = look()
-    seen = {
-        "spec with a loader": spec is not None and spec.loader is not None,
-        "setup has run": npu_dynamo._lazy_dynamo_setup.has_run,
-        "finders in place": [id(f) for f in sys.meta_path] == [id(f) for f in finders],
-    }
-    if seen != {"spec with a loader": True, "setup has run": False, "finders in place": True}:
-        wrong[how] = seen
-probe.check(not wrong, "a look-up finds a loader, runs no Dynamo setup and leaves sys.meta_path as it is", **wrong)
+    probe.check(spec is not None and spec.loader is not None, "the look-up finds a loader")
+    probe.equal(subject.dynamo_setup.has_run, False, "Dynamo setup has run")
+    probe.check([*map(id, sys.meta_path)] == [*map(id, finders)], "sys.meta_path is as it was")
+
+
+# A look-up that changes nothing leaves the same question to the next one, so all of them share the process.
+probe.each({"first": ask, "again": ask, "by_hand": ask_every_finder_by_hand, "in_a_thread": ask_from_a_thread}, judge)
 probe.compilers_absent()
 probe.device_untouched()

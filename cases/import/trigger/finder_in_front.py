@@ -15,16 +15,13 @@ constants are traced by unpatched rules, silently.
 # ///
 
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from importlib.machinery import PathFinder
-from multiprocessing import get_context
-from types import SimpleNamespace
 
 from harness import probe
+from cases import _subject as subject
 
 import torch
 import torch_npu
-from torch_npu.utils import _dynamo as npu_dynamo
 
 
 class FrontFinder:
@@ -53,7 +50,7 @@ def setup_has_run_after(way):
     had_run_at_capture = []
 
     def callable_backend(graph, _inputs):
-        had_run_at_capture.append(npu_dynamo._lazy_dynamo_setup.has_run)
+        had_run_at_capture.append(subject.dynamo_setup.has_run)
         return graph.forward
 
     x = torch.ones(3)
@@ -63,7 +60,7 @@ def setup_has_run_after(way):
         case "backend_npu":
             graph = torch.fx.symbolic_trace(AddOne())
             backend = torch._dynamo.lookup_backend("npu")
-            sys.modules["torchair"] = SimpleNamespace(get_npu_backend=lambda **_: lambda graph, *_: graph)
+            subject.fake_torchair()
             backend(graph, [x])
         case "export":
             torch.export.export(AddOne(), (x,))
@@ -74,14 +71,12 @@ def setup_has_run_after(way):
             return had_run_at_capture == [True]
         case name:
             torch.compile(AddOne(), backend=name)(x)
-    return npu_dynamo._lazy_dynamo_setup.has_run
+    return subject.dynamo_setup.has_run
 
 
-def in_a_fork(function, value):
-    """Setup cannot be undone, so each way gets a copy of the process in which Dynamo has been imported only."""
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-        return pool.submit(function, value).result()
+def judge(way):
+    probe.equal(setup_has_run_after(way), True, "NPU setup has run, for a callable when it gets its graph")
 
 
-found = {way: in_a_fork(setup_has_run_after, way) for way in WAYS[probe.param("ways")]}
-probe.equal(found, dict.fromkeys(found, True), "whether NPU setup has run, for a callable when it gets its graph")
+# Setup cannot be undone, so each way gets a copy of the process in which Dynamo has been imported only.
+probe.each(WAYS[probe.param("ways")], judge, forked=True)

@@ -12,14 +12,13 @@ Dynamo knows no device npu, and the user sees wrong graphs instead of an import 
 # releases = ">=2.7.1"
 # ///
 
-import os
 import sys
 import types
 from importlib.machinery import PathFinder, SourceFileLoader
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 from harness import probe
+from cases import _subject as subject
 
 import torch
 
@@ -52,12 +51,11 @@ if probe.param("position") == "behind":
     sys.meta_path.insert(sys.meta_path.index(PathFinder), Finder())
 
 import torch._dynamo
-from torch_npu.utils import _dynamo as npu_dynamo
 
 probe.equal(
     isinstance(torch._dynamo, OwnModule), probe.param("create") == "own_module", "the loader's module is in use"
 )
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "NPU setup has run when the import statement returns")
+probe.check(subject.dynamo_setup.has_run, "NPU setup has run when the import statement returns")
 probe.check(
     torch._dynamo.device_interface.get_interface_for_device("npu") is not None,
     "Dynamo knows the device npu",

@@ -14,16 +14,14 @@ the trigger must not turn it into another error, swallow it, or recurse. The con
 # ///
 
 import importlib.util
-import os
+import itertools
 import sys
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 warnings.simplefilter("ignore")  # Python warns about a finder without find_spec
 
 from harness import probe
+from cases import _subject as subject
 
 import torch
 
@@ -76,28 +74,21 @@ class AsksTheOthers:
 
 
 def outcome(kind, place):
-    sys.meta_path.insert(0 if place == "front" else len(sys.meta_path) - 1, kind())
+    sys.meta_path.insert(0 if place == "in front" else len(sys.meta_path) - 1, kind())
     try:
         import torch._dynamo
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    if "torch_npu" not in sys.modules:
-        return "imported, NPU setup has run: True"  # what it must say with torch_npu
-    return f"imported, NPU setup has run: {sys.modules['torch_npu.utils._dynamo']._lazy_dynamo_setup.has_run}"
+    return f"imported, NPU setup has run: {'torch_npu' not in sys.modules or subject.dynamo_setup.has_run}"
 
 
-def outcomes():
-    found = {}
-    for kind in (WithoutFindSpec, RaisesImportError, RaisesKeyError, LooksUpAgain, AsksTheOthers):
-        for place in ("front", "behind"):
-            with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-                found[f"{kind.__name__} in {place}"] = pool.submit(outcome, kind, place).result()
-    return found
+def ends_as_plain(*finder):
+    probe.equal(probe.forked(outcome, *finder), plain[finder], "how the import ends, with NPU setup run if it succeeds")
 
 
-plain = outcomes()
+KINDS = (WithoutFindSpec, RaisesImportError, RaisesKeyError, LooksUpAgain, AsksTheOthers)
+finders = list(itertools.product(KINDS, ("in front", "behind")))
+plain = {finder: probe.forked(outcome, *finder) for finder in finders}
 import torch_npu
 
-with_npu = outcomes()
-wrong = {name: {"found": with_npu[name], "expected": plain[name]} for name in plain if with_npu[name] != plain[name]}
-probe.check(not wrong, "`import torch._dynamo` ends as on plain torch, with NPU setup run if it succeeds", **wrong)
+probe.each(finders, ends_as_plain)

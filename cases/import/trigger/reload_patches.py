@@ -16,8 +16,6 @@ counts.
 
 import importlib
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from types import SimpleNamespace
 
 from harness import probe
@@ -28,7 +26,7 @@ import torch_npu
 import torch._dynamo
 
 
-def fetches_after(reloads):
+def optimize_fetches_the_backend_after(reloads):
     fetched = []
 
     def get_npu_backend(compiler_config=None):
@@ -39,18 +37,9 @@ def fetches_after(reloads):
         importlib.reload(torch._dynamo)
     sys.modules["torchair"] = SimpleNamespace(get_npu_backend=get_npu_backend)
     torch._dynamo.optimize("npu")
-    return len(fetched)
+    probe.equal(len(fetched), 1, "times that the backend was fetched ahead of the first run")
 
 
-def in_a_fork(function, value):
-    """A fetched backend is kept, so each number of reloads gets a copy of the process."""
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-        return pool.submit(function, value).result()
-
-
-found = {
-    reloads: in_a_fork(fetches_after, reloads) for reloads in ((0,) if probe.param("reloads") == "none" else (1, 2))
-}
-probe.equal(
-    found, dict.fromkeys(found, 1), "times that optimize('npu') fetched the backend ahead of the first run, by reloads"
-)
+# A fetched backend is kept, so each number of reloads gets a copy of the process.
+numbers = [0] if probe.param("reloads") == "none" else [1, 2]
+probe.each(numbers, optimize_fetches_the_backend_after, forked=True)

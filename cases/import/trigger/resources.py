@@ -42,24 +42,20 @@ def by_reading():
     return len(importlib.resources.files(NAME).joinpath("__init__.py").read_text())
 
 
-lookups = {
-    # inspect finds the file by itself and asks the loader only where there is none.
-    "inspect.getsource": (lambda: len(inspect.getsource(torch._dynamo)), len(source)),
-    "inspect.getsourcefile": (lambda: inspect.getsourcefile(torch._dynamo), str(folder / "__init__.py")),
-}
-if probe.param("through") == "the_loader":
-    lookups = {
+LOOKUPS = {
+    "the_loader": {
         "pkgutil.get_data": (by_pkgutil, len(source)),
         "resources.is_file": (lambda: importlib.resources.files(NAME).joinpath("__init__.py").is_file(), True),
         "resources.iterdir": (by_listing, sorted(entry.name for entry in folder.iterdir())),
         "resources.read_text": (by_reading, len(source)),
-    }
-wrong = {}
-for name, (look_up, expected) in lookups.items():
-    try:
-        found = look_up()
-    except Exception as error:  # the report should show which error the user would meet
-        found = f"{type(error).__name__}: {error}"
-    if found != expected:
-        wrong[name] = {"found": found, "expected": expected}
-probe.check(not wrong, f"the standard library reaches the files of {NAME}", **wrong)
+    },
+    # inspect finds the file by itself and asks the loader only where there is none.
+    "inspect": {
+        "getsource": (lambda: len(inspect.getsource(torch._dynamo)), len(source)),
+        "getsourcefile": (lambda: inspect.getsourcefile(torch._dynamo), str(folder / "__init__.py")),
+    },
+}
+probe.each(
+    LOOKUPS[probe.param("through")],
+    lambda look_up, expected: probe.equal(look_up(), expected, f"what is found of {NAME}"),
+)

@@ -14,16 +14,14 @@ stay untouched.
 # ///
 
 import importlib
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 from harness import probe
+from cases import _subject as subject
 
 import torch
 import torch_npu
-from torch_npu.utils import _dynamo as npu_dynamo
 
-routes = {
+ROUTES = {
     "import": "import torch._dynamo",
     "from_torch": "from torch import _dynamo",
     "import_config": "import torch._dynamo.config",
@@ -41,28 +39,18 @@ routes = {
 }
 
 
-def follow(name):
-    exec(routes[name], {"torch": torch, "importlib": importlib})
+def follow(statement):
+    exec(statement, {"torch": torch, "importlib": importlib})
 
     probe.modules.present("torch._dynamo")
-    probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "NPU setup has run when the statement returns")
+    probe.check(subject.dynamo_setup.has_run, "NPU setup has run when the statement returns")
     from torch._dynamo.device_interface import get_interface_for_device
 
-    probe.equal(
-        get_interface_for_device("npu").device_count(),
-        torch_npu.npu.device_count(),
-        "devices that Dynamo counts for npu",
-    )
+    found = get_interface_for_device("npu").device_count()
+    probe.equal(found, torch_npu.npu.device_count(), "devices that Dynamo counts for npu")
     probe.modules.absent("torch_npu._inductor")
     probe.device_untouched()
 
 
 probe.compilers_absent()
-wrong = {}
-for name in routes:
-    # The first import of Dynamo happens once in a process, so each route gets a copy of this one.
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-        error = pool.submit(follow, name).exception()
-    if error is not None:
-        wrong[name] = f"{type(error).__name__}: {error}"
-probe.check(not wrong, "NPU setup is complete after each route to Dynamo, and nothing else has started", **wrong)
+probe.each(ROUTES, follow, forked=True)  # the first import of Dynamo happens once in a process

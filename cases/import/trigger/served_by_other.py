@@ -13,11 +13,9 @@ the module they give, whether the finder was there before torch_npu or came late
 # releases = ">=2.7.1"
 # ///
 
-import os
 import sys
 from importlib.machinery import PathFinder, SourceFileLoader
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 from harness import probe
 

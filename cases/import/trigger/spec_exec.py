@@ -16,10 +16,10 @@ import importlib.util
 import sys
 
 from harness import probe
+from cases import _subject as subject
 
 import torch
 import torch_npu
-from torch_npu.utils import _dynamo as npu_dynamo
 
 NAME = "torch._dynamo"
 spec = importlib.util.find_spec(NAME)
@@ -34,6 +34,6 @@ spec.loader.exec_module(module)
 import torch._dynamo as imported
 
 probe.same(imported, module, "what the import statement gives afterwards")
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "NPU setup has run once the spec's loader has executed Dynamo")
+probe.check(subject.dynamo_setup.has_run, "NPU setup has run once the spec's loader has executed Dynamo")
 probe.check(imported.device_interface.get_interface_for_device("npu") is not None, "Dynamo knows the device npu")
 probe.modules.absent("torch_npu._inductor")

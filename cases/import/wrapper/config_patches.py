@@ -15,47 +15,32 @@ loader by a stand-in.
 # releases = ">=2.12"
 # ///
 
-import sys
-import types
-
 from harness import probe
+from cases import _subject as subject
 
 import torch
 import torch_npu
 
-import torch._inductor.compile_fx
-
-CALLS = {"not given": {}}
-if probe.param("patches") == "given":
-    CALLS = {
+CALLS = {
+    "not_given": {"not given": {}},
+    "given": {
         "none": {"config_patches": None},
         "empty": {"config_patches": {}},
         "new key": {"config_patches": {"max_autotune": True}},
         "same key": {"config_patches": {"epilogue_fusion": False}},
-    }
-
-npu_inductor = types.ModuleType("torch_npu._inductor")
-npu_inductor._load_backend = lambda: None
-sys.modules["torch_npu._inductor"] = npu_inductor
+    },
+}
 received = []
+subject.fake_npu_inductor()
+subject.fake_compile_fx(lambda *_, config_patches=None, **__: received.append(config_patches))
 
 
-def compile_fx(model, _inputs, config_patches=None, **_):
-    received.append(config_patches)
-    return model
-
-
-torch._inductor.compile_fx.compile_fx = compile_fx
-wrong = {}
-for name, given in CALLS.items():
+def call(given):
     received.clear()
     wrapper = getattr(torch, probe.param("wrapper"))("default", {"epilogue_fusion": True}, None)
-    model = torch.fx.symbolic_trace(torch.nn.Identity())
+    wrapper(torch.fx.symbolic_trace(torch.nn.Identity()), [torch.ones(1)], **given)
     expected = {**wrapper.config, **(given.get("config_patches") or {})}
-    try:
-        wrapper(model, [torch.ones(1)], **given)
-    except TypeError as error:
-        received.append(f"TypeError: {error}")
-    if received != [expected]:
-        wrong[name] = {"received": list(received), "expected": [expected]}
-probe.check(not wrong, "compile_fx is called with the wrapper's options and the patches over them", **wrong)
+    probe.equal(received, [expected], "the wrapper's options and the patches over them, as compile_fx gets them")
+
+
+probe.each(CALLS[probe.param("patches")], call)

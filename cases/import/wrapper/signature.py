@@ -14,9 +14,7 @@ are listed before `import torch_npu`; each of them is then offered by position a
 # ///
 
 import inspect
-import os
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 from harness import probe
 

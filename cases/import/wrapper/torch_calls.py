@@ -14,30 +14,22 @@ that runs the graph.
 # ///
 
 import inspect
-import sys
-import types
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 from harness import probe
+from cases import _subject as subject
 
 import torch
 import torch_npu
 
-import torch._inductor.compile_fx
-
-npu_inductor = types.ModuleType("torch_npu._inductor")
-npu_inductor._load_backend = lambda: None
-sys.modules["torch_npu._inductor"] = npu_inductor
 received = []
 
 
-def compile_fx(model, _inputs, config_patches=None, compile_region_name=None, **_):
+def receive(*_, config_patches=None, compile_region_name=None, **__):
     received.append((config_patches, compile_region_name))
-    return model.forward
 
 
-torch._inductor.compile_fx.compile_fx = compile_fx
+subject.fake_npu_inductor()
+subject.fake_compile_fx(receive)
 WAYS = {
     "plain": ({}, ({}, None)),
     "options": ({"options": {"max_autotune": True}}, ({"max_autotune": True}, None)),
@@ -49,20 +41,12 @@ if "name" not in inspect.signature(torch.compile).parameters:  # torch before 2.
     del WAYS["name"]
 
 
-def compile_and_call(way):
-    arguments, expected = WAYS[way]
+def compile_and_call(arguments, expected):
     x = torch.arange(3.0)
     result = torch.compile(lambda x: x + 1, backend="inductor", **arguments)(x)
     probe.close(result, x + 1, "the result")
     probe.equal(received, [expected], "settings and region name with which compile_fx was called")
 
 
-wrong = {}
-for way in WAYS:
-    if (way == "use_aoti") == (probe.param("ways") == "use_aoti"):
-        # A compiled graph is kept, so each way gets a copy of the process.
-        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-            error = pool.submit(compile_and_call, way).exception()
-        if error is not None:
-            wrong[way] = f"{type(error).__name__}: {error}"
-probe.check(not wrong, "the compiled function runs, and compile_fx gets the settings", **wrong)
+ways = {way: calls for way, calls in WAYS.items() if (way == "use_aoti") == (probe.param("ways") == "use_aoti")}
+probe.each(ways, compile_and_call, forked=True)  # a compiled graph is kept

@@ -49,7 +49,6 @@ def captured(x):
 
 
 graphed = torch.compile(captured, backend="npugraphs", fullgraph=True)
-wrong = {}
 for name, function in PROGRAMS.items():
     compiled = torch.compile(function, backend="npugraphs")
     for number in range(1, 5):

@@ -15,41 +15,40 @@ overwrite outputs in use. A reset of the compiler starts a new count; the functi
 
 import inspect
 
-
 import torch
-import torch_npu.utils._dynamo as npu_dynamo
+import torch_npu
 from harness import probe
+from cases import _subject as subject
 from torch.compiler import npugraph_mark_step_begin as early
-from torch_npu.npu._graph_tree_state import MarkStepBox
 
 early()
 probe.thread(early).join()
-probe.equal(MarkStepBox.mark_step_counter, -2, "counter after a mark here and one in a thread")
+probe.equal(subject.MarkStepBox.mark_step_counter, -2, "counter after a mark here and one in a thread")
 probe.compilers_absent()
 
 step = torch.compile(lambda x: x * 2 + 1, backend="npugraphs")
 early()
-probe.equal(MarkStepBox.mark_step_counter, -3, "counter after a mark between torch.compile and the first call")
+probe.equal(subject.MarkStepBox.mark_step_counter, -3, "counter after a mark between torch.compile and the first call")
 x = torch.arange(4.0)
 probe.close(step(x.npu()), x * 2 + 1, "the first step")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, True, "Inductor setup has run")
+probe.equal(subject.inductor_setup.has_run, True, "Inductor setup has run")
 
 late = torch.compiler.npugraph_mark_step_begin
 probe.equal(late.__name__, "npugraph_mark_step_begin", "name of the marker after setup")
 probe.equal(str(inspect.signature(late)), "()", "signature of the marker after setup")
-probe.equal(MarkStepBox.mark_step_counter, -3, "counter after setup")
+probe.equal(subject.MarkStepBox.mark_step_counter, -3, "counter after setup")
 for turn, mark in enumerate((early, late, late, early), start=1):
     probe.same(mark(), None, "result of the marker")
-    probe.equal(MarkStepBox.mark_step_counter, -3 - turn, f"counter after mark {turn} since setup")
+    probe.equal(subject.MarkStepBox.mark_step_counter, -3 - turn, f"counter after mark {turn} since setup")
 for mark in (early, late):
     probe.thread(mark).join()
-probe.equal(MarkStepBox.mark_step_counter, -9, "counter after a mark by each in a thread")
+probe.equal(subject.MarkStepBox.mark_step_counter, -9, "counter after a mark by each in a thread")
 
 import torch_npu.npu._graph_tree as graph_tree
 
-probe.same(graph_tree.MarkStepBox, MarkStepBox, "the counter of the graph trees")
+probe.same(graph_tree.MarkStepBox, subject.MarkStepBox, "the counter of the graph trees")
 torch.compiler.reset()
-probe.equal(MarkStepBox.mark_step_counter, 0, "counter after torch.compiler.reset()")
+probe.equal(subject.MarkStepBox.mark_step_counter, 0, "counter after torch.compiler.reset()")
 early()
 torch.compiler.npugraph_mark_step_begin()
-probe.equal(MarkStepBox.mark_step_counter, -2, "counter after two marks since the reset")
+probe.equal(subject.MarkStepBox.mark_step_counter, -2, "counter after two marks since the reset")

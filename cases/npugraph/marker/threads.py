@@ -19,7 +19,7 @@ import threading
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.npu._graph_tree_state import MarkStepBox
+from cases import _subject as subject
 
 mark = torch.compiler.npugraph_mark_step_begin
 PATIENCE = 5.0  # seconds after which a mark that has not returned is taken to wait for the interrupted one
@@ -71,5 +71,5 @@ def interrupted():
 mark()
 made = 1 + (at_once if probe.param("marks") == "at_once" else interrupted)()
 probe.check(made > 1, "more than one mark was made", made=made)
-probe.equal(MarkStepBox.mark_step_counter, -made, "counter after all marks")
+probe.equal(subject.MarkStepBox.mark_step_counter, -made, "counter after all marks")
 probe.compilers_absent()

@@ -14,11 +14,10 @@ was left half alive would refuse the next capture.
 
 import gc
 
-
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.npu._graph_tree_state import MarkStepBox
+from cases import _subject as subject
 
 
 def since(before, name):
@@ -42,7 +41,7 @@ for life in range(1, 5):
     gc.collect()
     torch.npu.synchronize()
     torch.npu.empty_cache()
-    probe.equal(MarkStepBox.mark_step_counter, 0, f"marked steps after the reset that ends life {life}")
+    probe.equal(subject.MarkStepBox.mark_step_counter, 0, f"marked steps after the reset that ends life {life}")
     calls = probe.device_calls()
     probe.equal(calls.get("aclmdlRIDestroy", 0), calls.get("aclmdlRICaptureEnd", 0), f"graphs given up, of life {life}")
     used.append(torch.npu.memory_reserved())

@@ -19,6 +19,7 @@ import types
 import torch
 import torch_npu
 from harness import probe
+from cases import _subject as subject
 
 NAME = "torch_npu.npu._graph_tree"
 if probe.param("registration") == "hot":
@@ -29,7 +30,7 @@ from torch._dynamo.backends import registry
 
 backend = registry.lookup_backend("npugraphs")
 probe.same(registry._COMPILER_FNS["npugraphs"], backend, "the backend in torch's table")
-probe.same(backend, torch_npu.dynamo._npugraphs_backend_entrypoint, "the entry point's own object")
+probe.same(backend, subject.npugraphs_entry_point, "the entry point's own object")
 
 for reset in (backend.reset, torch.compiler.reset, torch._dynamo.reset):
     probe.same(reset(), None, f"result of {reset.__qualname__} without graph trees")

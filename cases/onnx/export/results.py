@@ -14,11 +14,10 @@ attribute, by a name bound before torch_npu was imported, or from an exported pr
 # ///
 
 import copy
-import os
 
 from harness import probe
+from cases import _subject as subject
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import torch
 
@@ -34,7 +33,6 @@ else:
     export, dynamo_export = torch.onnx.export, getattr(torch.onnx, "dynamo_export", None)
 
 import onnxruntime
-from torch_npu.utils import _dynamo as npu_dynamo
 
 
 class Model(torch.nn.Module):
@@ -78,6 +76,6 @@ with torch.no_grad():
     if dynamo_export is not None:  # before torch 2.9
         dynamo_export(on_npu, x.npu()).save("old.onnx")
         probe.close(run("old.onnx", x), on_cpu(x), "dynamo_export: onnxruntime's result", rtol=1e-5, atol=1e-6)
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
+probe.check(subject.dynamo_setup.has_run, "Dynamo setup has run")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
 probe.modules.absent("torch_npu._inductor")

@@ -11,12 +11,10 @@ Libraries import it at the top of a file for a function that most of their users
 # releases = ">=2.7.1"
 # ///
 
-import os
 import sys
 
 from harness import probe
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 for name in ("onnx", "onnxscript", "onnx_ir", "onnxruntime"):
     sys.modules[name] = None
 

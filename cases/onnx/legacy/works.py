@@ -19,10 +19,10 @@ import warnings
 import torch
 import torch_npu
 from harness import probe
+from cases import _subject as subject
 
 import onnxruntime
 import torch.onnx
-from torch_npu.utils import _dynamo as npu_dynamo
 
 torch.manual_seed(0)
 on_cpu = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.LayerNorm(4)).eval()
@@ -37,5 +37,5 @@ with torch.no_grad():
         session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
         (result,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
         probe.close(torch.from_numpy(result), wanted, f"{device}: onnxruntime's result", rtol=1e-4, atol=1e-5)
-probe.equal(npu_dynamo._lazy_dynamo_setup.has_run, False, "Dynamo setup has run")
+probe.equal(subject.dynamo_setup.has_run, False, "Dynamo setup has run")
 probe.compilers_absent()

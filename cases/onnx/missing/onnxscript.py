@@ -19,7 +19,7 @@ import sys
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
 if probe.param("dynamo") == "loaded":
     importlib.import_module("torch._dynamo")
@@ -44,6 +44,6 @@ probe.close(torch.compile(Model(), backend="eager", fullgraph=True)(x), wanted, 
 for strict in (True, False):
     program = torch.export.export(Model(), (x,), strict=strict)
     probe.close(program.module()(x), wanted, f"an export afterwards, strict={strict}")
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "Dynamo setup has run")
-probe.equal(npu_dynamo._lazy_inductor_setup.has_run, False, "Inductor setup has run")
+probe.check(subject.dynamo_setup.has_run, "Dynamo setup has run")
+probe.equal(subject.inductor_setup.has_run, False, "Inductor setup has run")
 probe.modules.absent("torch_npu._inductor")

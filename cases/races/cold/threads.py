@@ -16,22 +16,15 @@ until all the others have come to wait for it.
 import collections
 import importlib
 import sys
-from types import SimpleNamespace
-from unittest import mock
 
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
-sys.modules["torchair"] = SimpleNamespace(get_npu_backend=lambda **_: lambda graph, *_: graph)
+subject.fake_torchair()
 graph = torch.fx.symbolic_trace(torch.nn.Identity())
-MAPS = (
-    "torch_non_c_binding_in_graph_functions_npu",
-    "torch_c_binding_in_graph_functions_npu",
-    "skip_functions_npu",
-)
-run_step = npu_dynamo._run_dynamo_setup_step
+run_step = subject.setup_step
 applied = collections.Counter()
 in_a_step, go_on = probe.gate("a thread is in its first step"), probe.gate("all the others have come to wait")
 
@@ -51,9 +44,9 @@ def start():
         case "import":
             importlib.import_module("torch._dynamo")
         case "setup":
-            npu_dynamo._lazy_dynamo_setup()
+            subject.dynamo_setup()
         case "entry_point":
-            probe.same(torch_npu.dynamo._npu_backend_entrypoint(graph, []), graph, "what the backend returns")
+            probe.same(subject.npu_entry_point(graph, []), graph, "what the backend returns")
         case "list_backends":
             torch.compiler.list_backends()
     seen = state()
@@ -64,16 +57,14 @@ def start():
 def state():
     """What a thread sees, without an import that would wait for others."""
     dynamo = sys.modules["torch._dynamo"]
-    rules = sys.modules.get("torch_npu.dynamo.trace_rule")
-    table = dynamo.trace_rules.torch_name_rule_map
     return {
-        "setup has run": npu_dynamo._lazy_dynamo_setup.has_run,
+        "setup has run": subject.dynamo_setup.has_run,
         "interface": "npu" in dynamo.device_interface.device_interfaces,
-        "times of each trace map": [sum(each is getattr(rules, name, None) for each in table) for name in MAPS],
+        "times of each trace map": subject.times_of_trace_maps(),
     }
 
 
-with mock.patch.object(npu_dynamo, "_run_dynamo_setup_step", counted_step):
+with subject.replaced("setup_step", counted_step):
     threads = [probe.thread(start)]
     in_a_step.wait(30)
     others = [probe.thread(start) for _ in range(7)]

@@ -14,16 +14,15 @@ its own, with one of two backends, and calls it, forward and backward, on its de
 # ///
 
 import collections
-from unittest import mock
 
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
 THREADS = 8
 start = probe.gate("all threads are there", parties=THREADS)
-run_step = npu_dynamo._run_dynamo_setup_step
+run_step = subject.setup_step
 applied = collections.Counter()
 
 
@@ -50,7 +49,7 @@ def work(number):
     return result.detach().cpu(), x.grad.cpu()
 
 
-with mock.patch.object(npu_dynamo, "_run_dynamo_setup_step", step):
+with subject.replaced("setup_step", step):
     threads = [probe.thread(work, number) for number in range(THREADS)]
     results = [thread.join(60) for thread in threads]
 
@@ -62,6 +61,6 @@ for number, (result, gradient) in enumerate(results):
     probe.close(gradient, expected, f"gradient of thread {number}", rtol=1e-4, atol=1e-4)
 probe.check({"backends", "trace_rules"} <= applied.keys(), "the steps were seen", steps=[*applied])
 probe.equal(dict(applied), dict.fromkeys(applied, 1), "times that each step was applied")
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "the setup has run")
+probe.check(subject.dynamo_setup.has_run, "the setup has run")
 probe.modules.absent("torch_npu._inductor")
 probe.modules.left_to_torch("triton")

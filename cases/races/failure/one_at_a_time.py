@@ -15,16 +15,15 @@ tries is held until all others wait for it.
 
 import importlib
 import threading
-from unittest import mock
 
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
 THREADS, FAILURES = 4, 2
 ENOUGH = 10  # a failure may be told to more than one thread
-run_step = npu_dynamo._run_dynamo_setup_step
+run_step = subject.setup_step
 in_step, go_on = probe.gate("a try is in the step"), probe.gate("the others wait")
 tally = threading.Lock()
 running, most, tries = 0, 0, 0
@@ -60,7 +59,7 @@ def attempt():
     try:
         if probe.param("by") == "import":
             importlib.import_module("torch._dynamo")
-        npu_dynamo._lazy_dynamo_setup()
+        subject.dynamo_setup()
     except MadeToFail:
         return False
     return True
@@ -76,7 +75,7 @@ def work():
     return errors
 
 
-with mock.patch.object(npu_dynamo, "_run_dynamo_setup_step", step):
+with subject.replaced("setup_step", step):
     threads = [probe.thread(work)]
     in_step.wait(30)
     others = [probe.thread(work) for _ in range(THREADS - 1)]
@@ -87,9 +86,7 @@ with mock.patch.object(npu_dynamo, "_run_dynamo_setup_step", step):
 
 probe.check(sum(errors) > 0, "somebody has got the error", errors=errors)
 probe.equal((tries, most), (FAILURES + 1, 1), "tries of the step, and how many ran at a time")
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "the setup has run")
-rules = importlib.import_module("torch_npu.dynamo.trace_rule")
-table = importlib.import_module("torch._dynamo").trace_rules.torch_name_rule_map
-probe.equal(sum(each is rules.skip_functions_npu for each in table), 1, "times of a trace map in torch's table")
+probe.check(subject.dynamo_setup.has_run, "the setup has run")
+probe.equal(subject.times_of_trace_maps(), [1, 1, 1], "times of each trace map in torch's table")
 compiled = torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)
 probe.close(compiled(torch.ones(2)), torch.full((2,), 2.0), "compiled x + 1")

@@ -13,37 +13,29 @@ one.
 # ///
 
 import os
-import sys
-import types
 
 from harness import probe
+from cases import _subject as subject
 
-VARIABLE = "TORCHINDUCTOR_NPU_BACKEND"
-os.environ.pop(VARIABLE, None)
+subject.set_generator(None)
 
 import torch
 import torch_npu
-from torch_npu.utils import _dynamo as npu_dynamo
 
-import torch._inductor.compile_fx
-
-npu_inductor = types.ModuleType("torch_npu._inductor")
-npu_inductor._load_backend = lambda: None
-sys.modules["torch_npu._inductor"] = npu_inductor
 inside, go_on = probe.gate("a thread compiles"), probe.gate("the child has ended")
 model = torch.fx.symbolic_trace(torch.nn.Identity())
 seen, parent = [], os.getpid()
 
 
-def compile_fx(module, _inputs, **_):
+def on_compile(*_, **__):
     if os.getpid() == parent:
         inside.arrive()
         go_on.wait()
-    seen.append(os.environ.get(VARIABLE))
-    return module
+    seen.append(subject.generator())
 
 
-torch._inductor.compile_fx.compile_fx = compile_fx
+subject.fake_npu_inductor()
+subject.fake_compile_fx(on_compile)
 
 
 def compiled(name):
@@ -52,8 +44,8 @@ def compiled(name):
 
 def in_child():
     compiled("dvm")
-    with npu_dynamo._NpuBackendScope("ascendc_like"):
-        seen.append(os.environ.get(VARIABLE))
+    with subject.generator_scope("ascendc_like"):
+        seen.append(subject.generator())
     return seen
 
 
@@ -63,4 +55,4 @@ found = probe.forked(in_child, timeout=15)
 go_on.arrive()
 thread.join(30)
 probe.equal(found, ["dvm", "ascendc_like"], "the variable in the child's compiles")
-probe.equal(os.environ.get(VARIABLE), None, "the variable in the parent afterwards")
+probe.equal(subject.generator(), None, "the variable in the parent afterwards")

@@ -7,52 +7,32 @@ change it back: all its compiles use what some other thread of the parent was co
 # /// script
 # [tool.conformance]
 # level = "should"
-# matrix = {}
+# matrix = { chosen = ["none", "dvm"] }
 # timeout = 60
 # releases = ">=2.10"
 # ///
 
-import os
-import sys
-import types
-
 from harness import probe
-
-VARIABLE = "TORCHINDUCTOR_NPU_BACKEND"
-os.environ.pop(VARIABLE, None)
+from cases import _subject as subject
 
 import torch
 import torch_npu
-from torch_npu.utils import _dynamo as npu_dynamo
 
-npu_inductor = types.ModuleType("torch_npu._inductor")
-npu_inductor._load_backend = lambda: None
-sys.modules["torch_npu._inductor"] = npu_inductor
-
-
-def value():
-    return os.environ.get(VARIABLE)
+subject.fake_npu_inductor()
+subject.set_generator(None if probe.param("chosen") == "none" else probe.param("chosen"))
+chosen = subject.generator()
+inside, go_on = probe.gate("a thread is in its scope"), probe.gate("the child has ended")
 
 
-def child_of_a_scope():
-    inside, go_on = probe.gate("a thread is in its scope"), probe.gate("the child has ended")
-
-    def scope():
-        with npu_dynamo._NpuBackendScope("mlir"):
-            inside.arrive()
-            go_on.wait()
-
-    thread = probe.thread(scope)
-    inside.wait(30)
-    found = probe.forked(value, timeout=10)
-    go_on.arrive()
-    thread.join(30)
-    return found
+def scope():
+    with subject.generator_scope("mlir"):
+        inside.arrive()
+        go_on.wait()
 
 
-found = {}
-for choice in (None, "dvm"):
-    if choice is not None:
-        os.environ[VARIABLE] = choice
-    found[choice] = child_of_a_scope()
-probe.equal(found, {choice: choice for choice in found}, "the variable in the child, by the user's choice")
+thread = probe.thread(scope)
+inside.wait(30)
+found = probe.forked(subject.generator, timeout=10)
+go_on.arrive()
+thread.join(30)
+probe.equal(found, chosen, "the variable in the child")

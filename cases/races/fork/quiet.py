@@ -17,6 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from harness import probe
+from cases import _subject as subject
 
 import torch
 
@@ -24,18 +25,15 @@ import torch
 def use():
     """Whether setup had run; then use it, and tell what is there."""
     import torch_npu
-    from torch_npu.utils import _dynamo as npu_dynamo
 
-    ran = npu_dynamo._lazy_dynamo_setup.has_run
+    ran = subject.dynamo_setup.has_run
     compiled = torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)
     result = compiled(torch.ones(2)).tolist()
-    rules = importlib.import_module("torch_npu.dynamo.trace_rule")
-    table = importlib.import_module("torch._dynamo.trace_rules").torch_name_rule_map
     return {
         "setup had run": ran,
-        "setup has run": npu_dynamo._lazy_dynamo_setup.has_run,
+        "setup has run": subject.dynamo_setup.has_run,
         "compiled x + 1": result,
-        "times of a trace map": sum(each is rules.skip_functions_npu for each in table),
+        "times of each trace map": subject.times_of_trace_maps(),
         "backends": sorted({"npu", "npugraph_ex", "npugraphs"} & {*torch.compiler.list_backends()}),
         "devices": importlib.import_module("torch._dynamo.device_interface")
         .get_interface_for_device("npu")
@@ -63,7 +61,7 @@ expected = {
     "setup had run": False,
     "setup has run": True,
     "compiled x + 1": [2.0, 2.0],
-    "times of a trace map": 1,
+    "times of each trace map": [1, 1, 1],
     "backends": ["npu", "npugraph_ex", "npugraphs"],
     "devices": torch_npu.npu.device_count(),
 }

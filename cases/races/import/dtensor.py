@@ -13,13 +13,12 @@ what the other one wants; the one that returns first must not return to a DTenso
 # ///
 
 import importlib
-import os
 import sys
 
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+from harness import probe
+
 import torch
 import torch_npu
-from harness import probe
 
 in_body, body_may_go_on = probe.gate("a thread is in DTensor's body"), probe.gate("DTensor's body may go on")
 

@@ -16,10 +16,9 @@ importer after the body, by the loader of a finder, and `setup_first` the other 
 
 import sys
 from importlib.machinery import PathFinder
-from types import SimpleNamespace
-from unittest import mock
 
 from harness import probe
+from cases import _subject as subject
 
 body_executed, hook_may_run = probe.gate("the body of Dynamo is executed"), probe.gate("the importer may go on")
 in_a_step, go_on = probe.gate("the other thread is in a step"), probe.gate("the importer waits, or has returned")
@@ -51,16 +50,10 @@ if probe.param("order") == "body_first":
     sys.meta_path.insert(0, Held())  # before torch_npu's, which has to ask it
 
 import torch_npu
-from torch_npu.utils import _dynamo as npu_dynamo
 
-sys.modules["torchair"] = SimpleNamespace(get_npu_backend=lambda **_: lambda graph, *_: graph)
+subject.fake_torchair()
 graph = torch.fx.symbolic_trace(torch.nn.Identity())
-MAPS = (
-    "torch_non_c_binding_in_graph_functions_npu",
-    "torch_c_binding_in_graph_functions_npu",
-    "skip_functions_npu",
-)
-run_step = npu_dynamo._run_dynamo_setup_step
+run_step = subject.setup_step
 
 
 def held_step(name, setup):
@@ -73,12 +66,10 @@ def held_step(name, setup):
 def state():
     """What a thread sees, without an import that would wait for others."""
     dynamo = sys.modules["torch._dynamo"]
-    rules = sys.modules.get("torch_npu.dynamo.trace_rule")
-    table = dynamo.trace_rules.torch_name_rule_map
     return {
-        "setup has run": npu_dynamo._lazy_dynamo_setup.has_run,
+        "setup has run": subject.dynamo_setup.has_run,
         "interface": "npu" in dynamo.device_interface.device_interfaces,
-        "times of each trace map": [sum(each is getattr(rules, name, None) for each in table) for name in MAPS],
+        "times of each trace map": subject.times_of_trace_maps(),
     }
 
 
@@ -92,9 +83,9 @@ def importer():
 
 def other():
     if probe.param("other") == "setup":
-        npu_dynamo._lazy_dynamo_setup()
+        subject.dynamo_setup()
     else:
-        probe.same(torch_npu.dynamo._npu_backend_entrypoint(graph, []), graph, "what the backend returns")
+        probe.same(subject.npu_entry_point(graph, []), graph, "what the backend returns")
     hook_may_run.wait()
 
 
@@ -107,7 +98,7 @@ if probe.param("order") == "body_first":
     hook_may_run.arrive()
 else:
     hook_may_run.arrive()
-    with mock.patch.object(npu_dynamo, "_run_dynamo_setup_step", held_step):
+    with subject.replaced("setup_step", held_step):
         second = probe.thread(other)
         in_a_step.wait()
         first = probe.thread(importer)

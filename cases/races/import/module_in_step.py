@@ -18,22 +18,21 @@ import importlib
 import sys
 import types
 from pathlib import Path
-from unittest import mock
 
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
 HANGS = 10.0  # seconds in which a thread that can go on would have ended many times over
-run_step = npu_dynamo._run_dynamo_setup_step
+run_step = subject.setup_step
 in_step, step_may_import = probe.gate("a thread is in a step"), probe.gate("the step may import the module")
 in_body, body_may_call = probe.gate("a thread is in the module's body"), probe.gate("the body may go on")
 
 
 def call():
     if probe.param("body") == "setup":
-        npu_dynamo._lazy_dynamo_setup()
+        subject.dynamo_setup()
     else:
         importlib.import_module("torch._dynamo")
 
@@ -70,7 +69,7 @@ def ends(thread):
     return False
 
 
-with mock.patch.object(npu_dynamo, "_run_dynamo_setup_step", step):
+with subject.replaced("setup_step", step):
     stepping = probe.thread(importlib.import_module, "torch._dynamo")
     in_step.wait(30)
     importing = probe.thread(importlib.import_module, "needs_setup")
@@ -87,9 +86,9 @@ with mock.patch.object(npu_dynamo, "_run_dynamo_setup_step", step):
     errors = [ends(stepping), ends(importing)]
     probe.check(errors != [True, True], "one thread at most is given an error", errors=errors)
     importlib.import_module("torch._dynamo")
-    npu_dynamo._lazy_dynamo_setup()
+    subject.dynamo_setup()
 
 probe.equal(importlib.import_module("needs_setup").VALUE, "there", "what the module holds")
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "the setup has run")
+probe.check(subject.dynamo_setup.has_run, "the setup has run")
 compiled = torch.compile(lambda x: x + 1, backend="eager", fullgraph=True)
 probe.close(compiled(torch.ones(2)), torch.full((2,), 2.0), "compiled x + 1")

@@ -15,23 +15,20 @@ in every way.
 
 import collections
 import importlib
-import sys
-from types import SimpleNamespace
-from unittest import mock
 
 import torch
 import torch_npu
 from harness import probe
-from torch_npu.utils import _dynamo as npu_dynamo
+from cases import _subject as subject
 
-sys.modules["torchair"] = SimpleNamespace(get_npu_backend=lambda **_: lambda graph, *_: graph)
+subject.fake_torchair()
 graph = torch.fx.symbolic_trace(torch.nn.Identity())
-run_step = npu_dynamo._run_dynamo_setup_step
+run_step = subject.setup_step
 applied = collections.Counter()
 triggers = {
     "import": lambda: importlib.import_module("torch._dynamo"),
-    "setup": npu_dynamo._lazy_dynamo_setup,
-    "entry_point": lambda: torch_npu.dynamo._npu_backend_entrypoint(graph, []),
+    "setup": subject.dynamo_setup,
+    "entry_point": lambda: subject.npu_entry_point(graph, []),
 }
 
 
@@ -47,10 +44,10 @@ def step(name, setup):
     run_step(name, counted)
 
 
-with mock.patch.object(npu_dynamo, "_run_dynamo_setup_step", step):
+with subject.replaced("setup_step", step):
     probe.thread(triggers[probe.param("by")]).join(30)
 
-probe.check(npu_dynamo._lazy_dynamo_setup.has_run, "the setup has run")
+probe.check(subject.dynamo_setup.has_run, "the setup has run")
 probe.check({"backends", "trace_rules"} <= applied.keys(), "the steps were seen", steps=[*applied])
 probe.equal(dict(applied), dict.fromkeys(applied, 1), "times that each step was applied")
 probe.check({"npu", "npugraph_ex", "npugraphs"} <= {*torch.compiler.list_backends()}, "the NPU's backends are listed")

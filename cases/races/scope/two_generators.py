@@ -14,25 +14,16 @@ taken to wait for the first one's end.
 # releases = ">=2.10"
 # ///
 
-import os
-import sys
 import threading
-import types
 
 from harness import probe
+from cases import _subject as subject
 
-VARIABLE = "TORCHINDUCTOR_NPU_BACKEND"
-os.environ.pop(VARIABLE, None)
+subject.set_generator(None)
 
 import torch
 import torch_npu
-from torch_npu.utils import _dynamo as npu_dynamo
 
-import torch._inductor.compile_fx
-
-npu_inductor = types.ModuleType("torch_npu._inductor")
-npu_inductor._load_backend = lambda: None
-sys.modules["torch_npu._inductor"] = npu_inductor
 PATIENCE = 4.0  # seconds after which a thread that has not come into its compile is taken to wait for the other's end
 
 model = torch.fx.symbolic_trace(torch.nn.Identity())
@@ -43,35 +34,31 @@ other = {"mlir": "dvm", "dvm": "mlir"}
 mine = threading.local()
 
 
-def compiling():
+def compiling(*_, **__):
     """What both threads do while they compile: the first one leaves first, while the second is still inside."""
     name = mine.name
-    seen[name].append(os.environ.get(VARIABLE))
+    seen[name].append(subject.generator())
     inside[name].set()
     if inside[other[name]].wait(0 if left[other[name]].is_set() else PATIENCE) and name == "dvm":
         left["mlir"].wait(PATIENCE)
-    seen[name].append(os.environ.get(VARIABLE))
+    seen[name].append(subject.generator())
 
 
-def compile_fx(module, _inputs, **_):
-    compiling()
-    return module
-
-
-torch._inductor.compile_fx.compile_fx = compile_fx
+subject.fake_npu_inductor()
+subject.fake_compile_fx(compiling)
 
 
 def work(name):
     mine.name = name
     if probe.param("by") == "scope":
-        with npu_dynamo._NpuBackendScope(name):
+        with subject.generator_scope(name):
             compiling()
     else:
         torch._TorchCompileInductorWrapper("default", {"npu_backend": name}, None)(model, [torch.ones(1)])
     left[name].set()
 
 
-with npu_dynamo._NpuBackendScope("default"):  # the setups are done before the threads meet
+with subject.generator_scope("default"):  # the setups are done before the threads meet
     pass
 with torch.no_grad():
     first = probe.thread(work, "mlir")
@@ -82,4 +69,4 @@ with torch.no_grad():
 probe.equal(
     seen, {"mlir": ["mlir"] * 2, "dvm": ["dvm"] * 2}, "the variable in each thread, on entry and before the end"
 )
-probe.equal(os.environ.get(VARIABLE), None, "the variable afterwards")
+probe.equal(subject.generator(), None, "the variable afterwards")

@@ -35,6 +35,7 @@ WORKER = """
 import os
 
 from harness import probe
+from cases import _subject as subject
 
 
 def begin(barrier):
@@ -47,12 +48,11 @@ def work(number):
     meeting.wait(60)  # so that each child does one piece of the work, and both import at once
     import torch
     import torch_npu._inductor
-    from torch_npu.utils import _dynamo as npu_dynamo
 
     return {
         "process": os.getpid(),
         "npu_backend": torch._inductor.config.npu_backend,
-        "Dynamo setup has run": npu_dynamo._lazy_dynamo_setup.has_run,
+        "Dynamo setup has run": subject.dynamo_setup.has_run,
         "compiled x + 1": torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2)).tolist(),
     }
 """

@@ -40,6 +40,7 @@ WORKER = """
 import os
 
 from harness import probe
+from cases import _subject as subject
 
 
 def begin(barrier):
@@ -52,14 +53,13 @@ def work(number):
     meeting.wait(60)  # so that each child does one piece of the work, and both import at once
     import torch
     import torch_npu
-    from torch_npu.utils import _dynamo as npu_dynamo
 
-    before = npu_dynamo._lazy_dynamo_setup.has_run
+    before = subject.dynamo_setup.has_run
     found = {}
     for device in ("cpu", "npu"):
         compiled = torch.compile(lambda x: (x * x).sum() + 1, backend="aot_eager", fullgraph=True)
         found[device] = compiled(torch.arange(4.0, device=device)).item()
-    ran = npu_dynamo._lazy_dynamo_setup.has_run
+    ran = subject.dynamo_setup.has_run
     return {"process": os.getpid(), "setup had run": before, "setup has run": ran, **found}
 """
 Path("worker.py").write_text(WORKER)
