@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from torch_npu_lazy.profiles.steps import Actions, Call
+    from torch_npu_lazy.profiles.steps import Actions
 
     Answer = str | tuple[str, ...]
 
@@ -56,7 +56,7 @@ class Profile:
     redirects: Mapping[str, Mapping[str, Answer]] = field(default_factory=dict)
     dynamo: Mapping[str, Actions] = field(default_factory=dict)
     inductor: Mapping[str, Actions] = field(default_factory=dict)
-    generators: Mapping[str, tuple[Call, ...]] = field(default_factory=dict)
+    generators: Mapping[str, Actions] = field(default_factory=dict)
     cpu_counts_for_triton: bool = False
     shape_handling: bool = False
     backends: Mapping[str, str] = field(default_factory=dict)

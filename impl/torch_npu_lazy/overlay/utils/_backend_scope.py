@@ -8,6 +8,7 @@ import os
 # have been replaced.
 import torch_npu.utils._dynamo as dynamo
 from torch_npu_lazy.core import locks
+from torch_npu_lazy.profiles.steps import perform
 from torch_npu_lazy.wheel import bootstrap
 
 assert bootstrap.profile is not None
@@ -36,12 +37,12 @@ _scope_lock = locks.ScopeLock("the NPU backend scope")
 # get() and pop() of os.environ take as long as all the rest of a scope.
 
 
-def chosen() -> str | None:
+def chosen(otherwise: str | None = None) -> str | None:
     """What the environment names, if it does."""
     try:
         return os.environ[VARIABLE]
     except KeyError:
-        return None
+        return otherwise
 
 
 def _put_back(value: str | None) -> None:
@@ -77,8 +78,8 @@ class _NpuBackendScope:
                 os.environ[VARIABLE] = self.backend
             dynamo.register_inductor_npu()
             dynamo._lazy_inductor_setup()
-            for call in _GENERATORS.get(self.backend, ()):
-                call()
+            if self.backend in _GENERATORS:
+                perform(_GENERATORS[self.backend])
         except BaseException:
             self.__exit__()
             raise

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
 import sys
 
 import torch
 import torch_npu
 import torch_npu.utils._dynamo as this
-from torch_npu.utils._backend_scope import VARIABLE, _NpuBackendScope, chosen  # type: ignore[import-not-found]
+from torch_npu.utils._backend_scope import _NpuBackendScope, chosen  # type: ignore[import-not-found]
 from torch_npu_lazy.core.once import Steps, run_once
 from torch_npu_lazy.core.trigger import Finder, finder, when_imported
 from torch_npu_lazy.profiles.steps import perform
@@ -230,8 +229,7 @@ class _InductorNpuRegistry:
         """Load NPU Inductor with the generator that the environment names, unless it is loaded with that one."""
         if cls._disabled_register:
             return
-        named = chosen()
-        wanted = "default" if named is None else named
+        wanted = chosen("default")
         if cls._loaded_backend != wanted:
             loaded: Any = sys.modules.get("torch_npu._inductor")
             if loaded is None:
@@ -276,7 +274,7 @@ def _resolve_npu_backend(selected_backend: str | None = None) -> str:
     if selected_backend not in unset:
         return selected_backend  # type: ignore[return-value]
     configured = getattr(sys.modules.get("torch._inductor.config"), "npu_backend", None)
-    return configured if configured not in unset else os.environ.get(VARIABLE, "default")
+    return configured if configured not in unset else chosen("default")
 
 
 def _resolve_npu_backend_from_wrapper(wrapper: Any) -> str:
