@@ -121,8 +121,8 @@ def _problems(table: Mapping[str, Any]) -> list[str]:
     if not isinstance(table.get("points", {}), dict):
         found.append('points is no table; write points = { order = "after" }')
     link = table.get("link")
-    if link is not None and not (isinstance(link, str) and re.match(r"https?://", link)):
-        found.append(f"link {link!r} is no http(s) address")
+    if link is not None and not (isinstance(link, str) and re.match(r"https?://|docs/[\w/-]+\.md#[\w-]+$", link)):
+        found.append(f"link {link!r} is neither an http(s) address nor a section, docs/page.md#section")
     return found
 
 

@@ -43,9 +43,25 @@ def test_links_lead_somewhere() -> None:
                 continue
             page = ((ROOT / name).parent / path).resolve() if path else ROOT / name
             assert page.exists(), f"{name}: {target}"
-            headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE) if anchor else []
-            anchors = [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]
-            assert not anchor or anchor in anchors, f"{name}: {target}"
+            assert not anchor or anchor in anchors(page), f"{name}: {target}"
+
+
+def anchors(page: Path) -> list[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]
+
+
+def test_every_expectation_links_to_what_is_known_and_every_known_fault_is_expected() -> None:
+    told = set()
+    for file in ROOT.glob("expectations/*/*.toml"):
+        text = file.read_text(encoding="utf-8")
+        links = re.findall(r'^link = "(.*)"$', text, re.MULTILINE)
+        assert len(links) == text.count("[[expect]]"), file
+        for link in links:
+            path, _, anchor = link.partition("#")
+            assert "://" in link or anchor in anchors(ROOT / path), f"{file.name}: {link}"
+            told.add(anchor)
+    assert not set(anchors(ROOT / "docs/known-faults.md")[1:]) - told
 
 
 def test_options_of_the_judge_exist(pytestconfig: pytest.Config) -> None:

@@ -32,16 +32,14 @@ steps = {
     "compile": lambda: torch.compile(lambda x: x, backend="npugraph_ex"),
     "register": subject.register_backends,
 }
-lost = {}
-for step in ("import_again", "compile") if probe.param("then") == "use" else ("register",):
+
+
+def keeps(step):
     steps[step]()
-    held = sys.modules["npugraph_ex"]
+    probe.same(sys.modules["npugraph_ex"], npugraph_ex, "npugraph_ex in sys.modules")
     again = importlib.import_module("npugraph_ex")
-    kept = {
-        "npugraph_ex in sys.modules": held is npugraph_ex,
-        "npugraph_ex imported again": again is npugraph_ex,
-        "attribute that the user has set": getattr(again, "mark_of_the_user", None) is mark,
-    }
-    if not all(kept.values()):
-        lost[step] = [what for what, holds in kept.items() if not holds]
-probe.equal(lost, {}, "what is no longer the user's own, by step")
+    probe.same(again, npugraph_ex, "npugraph_ex imported again")
+    probe.same(getattr(again, "mark_of_the_user", None), mark, "the attribute that the user has set")
+
+
+probe.each(["import_again", "compile"] if probe.param("then") == "use" else ["register"], keeps)

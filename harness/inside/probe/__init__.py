@@ -28,7 +28,7 @@ COMPILERS = (
     "torch_npu.dynamo.torchair",
     "torch_npu.dynamo.npugraph_ex",
 )
-"""What must stay out of an interpreter that has not asked for a compiler."""
+"""Names of the modules that must stay out of an interpreter that has not asked for a compiler."""
 
 __all__ = [
     "COMPILERS",
@@ -68,12 +68,12 @@ def param(name: str) -> Any:
 
 
 def note(key: str, value: Any) -> None:
-    """Keep a fact in the report. `value` must be JSON-able (TypeError otherwise); the last one of a key wins."""
+    """Keep a fact in the report; the last one of a key wins. Raises ProbeError for a value that is not JSON-able."""
     session().note(key, value)
 
 
 def unsupported(reason: str) -> NoReturn:
-    """End the case: it cannot be judged here, for this reason. Raises what no `except Exception` catches."""
+    """End the case: it cannot be judged here, for this reason. Raises Unsupported, which `except Exception` lets by."""
     session().unsupported(reason)
     raise Unsupported(reason)
 
@@ -86,7 +86,7 @@ def jitter() -> None:
 
 
 def compilers_absent() -> None:
-    """Check that nothing of COMPILERS was ever loaded in this interpreter."""
+    """Check that nothing of COMPILERS was ever loaded in this interpreter. Raises CheckFailed."""
     modules.absent(*COMPILERS)
 
 

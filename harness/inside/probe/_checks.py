@@ -22,7 +22,8 @@ TOLERANCES = {
 
 
 def check(condition: Any, sentence: str, **facts: Any) -> None:
-    """`sentence` says what must hold; `facts` are shown when it does not. Raises CheckFailed."""
+    """Check that `condition` is true. `sentence` says what must hold; `facts` are shown when it does not (their repr,
+    2000 characters each at most). Raises CheckFailed."""
     if condition:
         session().passed(sentence)
     else:
@@ -30,7 +31,7 @@ def check(condition: Any, sentence: str, **facts: Any) -> None:
 
 
 def same(actual: Any, expected: Any, what: str) -> None:
-    """`actual is expected`."""
+    """Check that `actual is expected`. `what` names it in the record. Raises CheckFailed."""
     if actual is expected:
         session().passed(f"{what} is the same object")
     else:
@@ -42,7 +43,8 @@ def same(actual: Any, expected: Any, what: str) -> None:
 
 
 def equal(actual: Any, expected: Any, what: str) -> None:
-    """`actual == expected`."""
+    """Check that `actual == expected`, whose result must be a boolean (for tensors: `close`). `what` names it in the
+    record. Raises CheckFailed."""
     if actual == expected:
         session().passed(f"{what} is equal")
     else:
@@ -50,10 +52,11 @@ def equal(actual: Any, expected: Any, what: str) -> None:
 
 
 def close(actual: Any, expected: Any, what: str, rtol: float | None = None, atol: float | None = None) -> None:
-    """|actual - expected| <= atol + rtol * |expected| for floats, tensors on any device, lists, tuples, dicts of them.
+    """Check that |actual - expected| <= atol + rtol * |expected| for floats, tensors on any device, and lists, tuples
+    and dicts of them, which must agree in length and keys; anything else must be equal.
 
     Tensors must agree in shape and dtype; values are compared on the CPU. Without tolerances those of the dtype hold
-    (integers and booleans: exact). A NaN is close to nothing.
+    (integers and booleans: exact). A NaN is close to nothing. Raises CheckFailed, with the first place that differs.
     """
     problem = _apart(actual, expected, rtol, atol, "")
     if problem is None:
@@ -129,9 +132,10 @@ Kinds = type[BaseException] | tuple[type[BaseException], ...]
 
 
 class Caught:
-    """What `raises` caught: `value` is the exception."""
+    """What `raises` gives to `as`."""
 
     value: BaseException
+    """The exception; there after the body has ended."""
 
     def __init__(self, kind: Kinds, match: str | None) -> None:
         self._kind, self._match = kind, match
@@ -160,6 +164,7 @@ class Caught:
 
 
 def raises(kind: Kinds, match: str | None = None) -> Caught:
-    """`with raises(TypeError, match="regex") as caught:` — the body must raise; `caught.value` is the exception. `kind`
-    may be a tuple: one of these."""
+    """`with raises(TypeError, match="regex") as caught:` — check that the body raises this; `caught.value` is the
+    exception. `kind` may be a tuple: one of these; `match` is searched for in the exception's text. Raises CheckFailed
+    when nothing or something else is raised (which is its cause then); lets the probe's own exceptions through."""
     return Caught(kind, match)

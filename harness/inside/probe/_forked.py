@@ -24,7 +24,9 @@ def forked(function: Callable[..., Any], *args: Any, timeout: float | None = Non
 
     The child's checks and notes count as the case's own. A child that raises, exits, is killed by a signal, or still
     runs after `timeout` seconds (without one: when three quarters of the case's time are over) is a failed check, with
-    the child's stacks. The child ends without atexit handlers, and is reaped on every path.
+    the child's stacks. The child ends without atexit handlers, and is reaped on every path. Raises CheckFailed for it
+    and for the first failed check of the child; ProbeError for a result that is not JSON-able; Unsupported when the
+    child says so.
     """
     parent = session()
     call = _Call(function, args, parent.left(timeout))

@@ -16,11 +16,13 @@ TAIL = 4000
 
 @dataclass(frozen=True)
 class Completed:
-    """How the nested interpreter ended; `returncode` is negative for a signal."""
+    """How a nested interpreter ended."""
 
     stdout: str
     stderr: str
+    """Both in full, UTF-8, with backslash escapes for other bytes."""
     returncode: int
+    """Its exit code; negative for a signal."""
 
 
 def python(
@@ -30,8 +32,9 @@ def python(
     timeout: float | None = None,
     check: bool = True,
 ) -> Completed:
-    """Run `python -c code args…`. `env` adds to this process's environment, a None removes. `timeout` is in seconds;
-    without one the case's own applies. With `check`, an exit code other than 0 is a failed check; a timeout always is.
+    """Run `python -c code args…` in a fresh interpreter with this subject and device, and wait for its end. `env` adds
+    to this process's environment, a None removes. `timeout` is in seconds; without one the case's own applies. Raises
+    CheckFailed when it is overrun and, with `check`, for an exit code other than 0.
 
     `code` must not start with a __future__ import when the subject is one that is imported first.
     """

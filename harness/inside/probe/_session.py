@@ -27,7 +27,7 @@ label: ContextVar[str] = ContextVar("label", default="")
 
 
 class CheckFailed(AssertionError):
-    """A check did not hold. Already recorded when it is raised."""
+    """A check did not hold. Already recorded when it is raised, so that catching it changes no verdict."""
 
 
 class ProbeError(Exception):
@@ -35,7 +35,7 @@ class ProbeError(Exception):
 
 
 class Unsupported(BaseException):
-    """The case cannot be judged here."""
+    """The case cannot be judged here, and ends. Already recorded; no `except Exception` catches it."""
 
 
 class Session:

@@ -18,7 +18,8 @@ JITTER = (0.75, 0.005)  # chance and seconds of a delay, where the case has a pl
 
 
 class Gate:
-    """Closed until `parties` arrivals; then open for ever. Known to one process: a forked child has a copy."""
+    """Closed until `parties` arrivals; then open for ever. Known to one process: a forked child has a copy. Made by
+    `gate`."""
 
     def __init__(self, name: str, parties: int = 1) -> None:
         self.name, self.parties = name, parties
@@ -27,6 +28,7 @@ class Gate:
 
     @property
     def is_open(self) -> bool:
+        """Whether all have arrived."""
         return self._arrived >= self.parties
 
     def arrive(self) -> None:
@@ -52,18 +54,19 @@ class Gate:
             )
 
     def meet(self, timeout: float | None = None) -> None:
-        """Arrive, and wait for the others."""
+        """Arrive, and wait for the others, as `wait` does."""
         self.arrive()
         self.wait(timeout)
 
 
 def gate(name: str, parties: int = 1) -> Gate:
-    """A closed gate. `name` says in a failure what has not happened ("A has executed the body")."""
+    """A closed gate that `parties` arrivals open. `name` says in a failure what has not happened ("A has executed the
+    body")."""
     return Gate(name, parties)
 
 
 class Thread:
-    """A running thread whose end the case must ask for with `join`."""
+    """A running thread whose end the case must ask for with `join`. Made by `thread`."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.name = getattr(function, "__name__", repr(function))
@@ -86,6 +89,7 @@ class Thread:
 
     @property
     def alive(self) -> bool:
+        """Whether it still runs."""
         return self._thread.is_alive()
 
     def join(self, timeout: float | None = None) -> Any:

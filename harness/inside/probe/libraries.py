@@ -18,7 +18,7 @@ def mapped() -> frozenset[str]:
 
 
 def absent(*stems: str) -> None:
-    """Check that no mapped library's file name starts with one of `stems` ("libopapi")."""
+    """Check that no mapped library's file name starts with one of `stems` ("libopapi"). Raises CheckFailed."""
     for stem in stems:
         found = _matching(stem)
         if found:
@@ -27,7 +27,7 @@ def absent(*stems: str) -> None:
 
 
 def present(*stems: str) -> None:
-    """Check that for each stem a library whose file name starts with it is mapped."""
+    """Check that for each stem a library whose file name starts with it is mapped. Raises CheckFailed."""
     for stem in stems:
         if not _matching(stem):
             session().failed(f"{stem} is not mapped", expected=f"a library {stem}* is mapped", found="none")

@@ -13,23 +13,24 @@ from ._session import HARNESS, session
 
 
 def loaded() -> frozenset[str]:
-    """Names in sys.modules now. A None entry (an import that is blocked) is no module."""
+    """Names ("torch._dynamo") in sys.modules now. A None entry (an import that is blocked) is no module."""
     # Never touch the values' attributes: a proxy module may load the real one when looked at.
     return frozenset(name for name, module in list(sys.modules.items()) if module is not None)
 
 
 def snapshot() -> frozenset[str]:
-    """All modules ever loaded, for `new_since`."""
+    """Names of all modules ever loaded in this interpreter, for `new_since`."""
     return loaded() | _executed()
 
 
 def new_since(earlier: frozenset[str]) -> frozenset[str]:
-    """Modules loaded after `earlier = snapshot()`, also those that are gone from sys.modules again."""
+    """Names of modules loaded after `earlier = snapshot()`, also of those that are gone from sys.modules again."""
     return snapshot() - earlier
 
 
 def absent(*names: str) -> None:
-    """Check that neither these modules nor any below them were ever loaded."""
+    """Check that neither these modules nor any below them were ever loaded. Raises CheckFailed, with the stack of who
+    loaded one first."""
     in_table = loaded()
     executed = _executed()
     for name in names:
@@ -63,7 +64,7 @@ def absent(*names: str) -> None:
 
 def left_to_torch(name: str) -> None:
     """Check that `name` was never loaded, or that plain torch loaded it for itself: Dynamo imports a Triton that is
-    installed when it is imported itself, with torch_npu or without. Judged by who asked first.
+    installed when it is imported itself, with torch_npu or without. Judged by who asked first. Raises CheckFailed.
     """
     if not any(_within(other, name) for other in snapshot()):
         session().passed(f"{name} was never loaded")
@@ -84,7 +85,7 @@ def left_to_torch(name: str) -> None:
 
 
 def present(*names: str) -> None:
-    """Check that these modules are in sys.modules."""
+    """Check that these modules are in sys.modules. Raises CheckFailed."""
     in_table = loaded()
     for name in names:
         if name in in_table:
