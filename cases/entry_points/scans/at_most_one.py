@@ -14,7 +14,6 @@ each torch.compile. The control is the same work on plain torch.
 
 import importlib.metadata
 
-
 from harness import probe
 
 import torch

@@ -55,19 +55,24 @@ def sets():
         return reads()
 
 
+def looks():
+    is_set.wait()
+    seen = reads()
+    looked_at.arrive()
+    return seen
+
+
 UNSET, SET = (config.kernel_name_max_ops, "default", "default"), (77, "some", "some")
 is_set, looked_at = probe.gate("a thread has set both keys"), probe.gate("the others have looked")
 probe.equal(reads(), UNSET, "what is seen at first")
 if probe.param("in") == "main_thread":
-    looker = probe.thread(lambda: (is_set.wait(), reads(), looked_at.arrive())[1])
-    probe.equal(sets(), SET, "the thread that sets them")
+    looker = probe.thread(looks)
+    probe.equal(sets(), SET, "what the thread that sets them sees")
     seen = looker.join()
 else:
     setter = probe.thread(sets)
-    is_set.wait()
-    seen = reads()
-    looked_at.arrive()
-    probe.equal(setter.join(), SET, "the thread that sets them")
+    seen = looks()
+    probe.equal(setter.join(), SET, "what the thread that sets them sees")
 probe.check(seen in (UNSET, SET), "another thread sees both settings or neither", found=seen)
 probe.note("another thread sees", "both settings" if seen == SET else "neither")
 probe.equal(reads(), UNSET, "this thread, afterwards")

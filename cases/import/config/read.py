@@ -15,7 +15,6 @@ no NPU Inductor.
 
 from harness import probe
 
-
 import torch
 
 if probe.param("config_imported") == "before_torch_npu":

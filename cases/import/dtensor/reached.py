@@ -16,7 +16,6 @@ chain is tried in a copy of the process, so that none profits from another.
 import importlib
 import sys
 
-
 from harness import probe
 
 import torch

@@ -15,7 +15,6 @@ name then refers to must give right results and must have started the NPU's Dyna
 from harness import probe
 from cases import _subject as subject
 
-
 import torch
 from torch import compile as bound_compile
 from torch.compiler import list_backends

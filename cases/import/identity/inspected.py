@@ -17,7 +17,6 @@ import copy
 import inspect
 import pickle
 
-
 from harness import probe
 
 import torch

@@ -16,7 +16,6 @@ import operator
 
 from harness import probe
 
-
 import torch
 import torch.export
 import torch.onnx

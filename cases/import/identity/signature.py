@@ -15,7 +15,6 @@ interpreter before `import torch_npu`.
 import inspect
 import operator
 
-
 from harness import probe
 
 import torch

@@ -17,7 +17,6 @@ import importlib
 import sys
 from importlib.machinery import PathFinder
 
-
 from harness import probe
 from cases import _subject as subject
 

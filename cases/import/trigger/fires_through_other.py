@@ -16,7 +16,6 @@ import sys
 import types
 from importlib.machinery import PathFinder, SourceFileLoader
 
-
 from harness import probe
 from cases import _subject as subject
 

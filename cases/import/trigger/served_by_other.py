@@ -16,7 +16,6 @@ the module they give, whether the finder was there before torch_npu or came late
 import sys
 from importlib.machinery import PathFinder, SourceFileLoader
 
-
 from harness import probe
 
 import torch

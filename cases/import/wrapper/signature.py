@@ -15,7 +15,6 @@ are listed before `import torch_npu`; each of them is then offered by position a
 
 import inspect
 
-
 from harness import probe
 
 import torch

@@ -16,7 +16,6 @@ before `import torch_npu`.
 import inspect
 import json
 
-
 from harness import probe
 
 import torch

@@ -17,7 +17,6 @@ against the CPU, and what the device was asked to do.
 
 import copy
 
-
 import torch
 import torch_npu
 from harness import probe

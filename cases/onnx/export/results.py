@@ -18,7 +18,6 @@ import copy
 from harness import probe
 from cases import _subject as subject
 
-
 import torch
 
 if probe.param("function") == "bound_before":
