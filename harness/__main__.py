@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import catalogue, devices, header, isolation, output, subjects
 from .explain import explain
+from .results import NOT_JUDGED, Outcome
 from .runner import Runner
 
 ABOUT = """\
@@ -116,11 +117,13 @@ def _run(options: argparse.Namespace) -> int:
         print(f"note: the rule applies to releases {case.releases}, this is {installed.release}", flush=True)
     run = runner.control if options.control else runner.run
     result = run(point, live=True, soak=options.jitter)
-    if result["outcome"] == "pass":
+    if result["outcome"] == Outcome.PASS:
         print(f"pass: {result['checks']} checks, {result['seconds']} s")
         return 0
     print(explain(result))
-    return {"upstream": 0, "unsupported": 2, "harness-error": 2}.get(result["outcome"], 1)
+    if result["outcome"] in NOT_JUDGED:
+        return 2
+    return 0 if result["outcome"] == Outcome.UPSTREAM else 1
 
 
 def _rules(options: argparse.Namespace) -> int:

@@ -4,20 +4,14 @@ point that passes by now, is an error: a list of excuses must only shrink."""
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .header import Case, Point
+from .header import Case, Point, tomllib
+from .results import EXCUSABLE, NEEDS_NO_EXCUSE, Expected, Outcome, Result
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # pyright: ignore[reportMissingImports]
-
-OUTCOMES = ("fail", "crash", "exit", "timeout", "leak")
 FIELDS = ("rule", "points", "outcome", "reason", "link")
 
 
@@ -29,7 +23,7 @@ class ExpectationError(Exception):
 class Expectation:
     rule: str
     points: Mapping[str, Any]
-    outcome: str
+    outcome: Outcome
     reason: str
     link: str | None
     file: str
@@ -39,7 +33,7 @@ class Expectation:
         """Whether the entry speaks of `point`: same rule, and each parameter that the entry names has its value."""
         return point.case.rule == self.rule and point.has(self.points)
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> Expected:
         """As it stands in the report."""
         return {
             "outcome": self.outcome,
@@ -83,7 +77,7 @@ def read(path: Path, cases: Iterable[Case], shown: str) -> list[Expectation]:
         entry = Expectation(
             rule=table["rule"],
             points=table.get("points", {}),
-            outcome=table["outcome"],
+            outcome=Outcome(table["outcome"]),
             reason=table["reason"].strip(),
             link=table.get("link"),
             file=shown,
@@ -116,8 +110,8 @@ def _problems(table: Mapping[str, Any]) -> list[str]:
         if not isinstance(value, str) or not value.strip():
             found.append(f"{name!r} is missing or empty")
     outcome = table.get("outcome")
-    if isinstance(outcome, str) and outcome.strip() and outcome not in OUTCOMES:
-        found.append(f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
+    if isinstance(outcome, str) and outcome.strip() and outcome not in EXCUSABLE:
+        found.append(f"outcome {outcome!r} is none of {', '.join(EXCUSABLE)}")
     if not isinstance(table.get("points", {}), dict):
         found.append('points is no table; write points = { order = "after" }')
     link = table.get("link")
@@ -126,13 +120,13 @@ def _problems(table: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def apply(result: dict[str, Any], expectation: Expectation | None) -> None:
+def apply(result: Result, expectation: Expectation | None) -> None:
     """Turn an expected failure into xfail, in place, and into xpass what needs no excuse: a pass, or a failure that
     plain PyTorch shares. Any other end stays as it is."""
     if expectation is None:
         return
     result["expected"] = expectation.entry()
     if result["outcome"] == expectation.outcome:
-        result["outcome"] = "xfail"
-    elif result["outcome"] in {"pass", "upstream"}:
-        result["outcome"] = "xpass"
+        result["outcome"] = Outcome.XFAIL
+    elif result["outcome"] in NEEDS_NO_EXCUSE:
+        result["outcome"] = Outcome.XPASS

@@ -3,27 +3,17 @@ repeat it."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from .header import spell
+from .results import LISTED, NOT_JUDGED, Control, Outcome, Result, label
 
 TAIL_LINES = 15
 DUMP_LINES = 40
 
 
-def label(result: dict[str, Any]) -> str:
-    """The outcome as people read it: crash(SIGSEGV), exit(3)."""
-    if result["outcome"] == "crash":
-        return f"crash({result['signal']})"
-    if result["outcome"] == "exit":
-        return f"exit({result['exit_code']})"
-    return result["outcome"]
-
-
-def explain(result: dict[str, Any]) -> str:
+def explain(result: Result) -> str:
     """Several lines, compact enough for a CI log; the first alone says what happened."""
     rule, failure, expected = result["rule"], result["failure"], result["expected"]
-    if result["outcome"] == "xpass":
+    if expected is not None and result["outcome"] == Outcome.XPASS:
         now = "plain PyTorch fails likewise" if result["control"] else "it passes"
         what = f"{now}; delete {expected['file']}:{expected['line']}, which expects {expected['outcome']}"
     else:
@@ -31,7 +21,7 @@ def explain(result: dict[str, Any]) -> str:
     lines = [f"{label(result)}: {what}" if what else label(result)]
     lines += _field("rule", f"{rule['id']} ({rule['level']}): {rule['title']}")
     lines += _field("point", " ".join(f"{name}={spell(value)}" for name, value in result["params"].items()))
-    if expected is not None and result["outcome"] not in {"xfail", "xpass"}:
+    if expected is not None and result["outcome"] not in LISTED:
         lines += _field("listed", f"{expected['file']}:{expected['line']} expects another end: {expected['outcome']}")
     if result["control"] is not None:
         lines += _field("control", control(result["control"]))
@@ -54,13 +44,13 @@ def explain(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def control(result: dict[str, Any]) -> str:
+def control(result: Control) -> str:
     """What plain PyTorch did at the same point, and what follows from it."""
     what = result["reason"] or (result["failure"]["message"] if result["failure"] else "")
     ended = f"{label(result)}: {what}" if what else label(result)
-    if result["outcome"] == "pass":
+    if result["outcome"] == Outcome.PASS:
         return "plain PyTorch passes, so torch_npu is at fault"
-    if result["outcome"] in {"unsupported", "harness-error"}:
+    if result["outcome"] in NOT_JUDGED:
         return f"there is none, {ended}"
     return f"plain PyTorch ends with {ended}"
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from .process import Ended
 from .records import Records
+from .results import Failure, Outcome, failure
 
 INSIDE = str(Path(__file__).parent / "inside")
 
@@ -18,8 +19,8 @@ INSIDE = str(Path(__file__).parent / "inside")
 class Verdict:
     """`failure` is the report's failure entry; `reason` explains unsupported and harness-error."""
 
-    outcome: str
-    failure: dict[str, Any] | None = None
+    outcome: Outcome
+    failure: Failure | None = None
     reason: str | None = None
     signal: str | None = None
     exit_code: int | None = None
@@ -29,7 +30,7 @@ class Verdict:
 def judge(ended: Ended, records: Records, contradiction: str | None, timeout: float, size_limit: int) -> Verdict:
     """Decide. The order matters: a broken judge first, then what is certainly wrong, a pass last."""
     verdict = Verdict(
-        outcome="pass",
+        outcome=Outcome.PASS,
         signal=signal_name(-ended.returncode) if ended.returncode < 0 else None,
         exit_code=ended.returncode if ended.returncode >= 0 else None,
         leaked=ended.leaked,
@@ -45,72 +46,43 @@ def judge(ended: Ended, records: Records, contradiction: str | None, timeout: fl
     if contradiction:
         return _error(verdict, contradiction)
 
+    def ended_as(outcome: Outcome, message: str, **more: Any) -> Verdict:
+        verdict.outcome, verdict.failure = outcome, failure(message, **more)
+        return verdict
+
     if records.failed:
         # Also when somebody swallowed the exception, and whatever came after it.
-        verdict.outcome = "fail"
-        verdict.failure = _failed_check(records.failed, _afterwards(ended, verdict, timeout))
-        return verdict
+        return ended_as(Outcome.FAIL, **_failed_check(records.failed, _afterwards(ended, verdict, timeout)))
     if ended.oversize:
-        verdict.outcome = "fail"
-        verdict.failure = failure(
-            f"the case wrote more than {size_limit >> 20} MiB to stdout or stderr, and was stopped"
-        )
-        return verdict
+        size = f"{size_limit >> 20} MiB"
+        return ended_as(Outcome.FAIL, f"the case wrote more than {size} to stdout or stderr, and was stopped")
     if ended.timed_out:
-        verdict.outcome = "timeout"
         where = "while the interpreter shut down" if end is not None else "within the case"
-        verdict.failure = failure(f"still running after {timeout:g} s, {where}")
-        return verdict
+        return ended_as(Outcome.TIMEOUT, f"still running after {timeout:g} s, {where}")
     if verdict.signal:
-        verdict.outcome = "crash"
         where = "the interpreter shut down after the case" if end is not None else "the case ran"
-        verdict.failure = failure(f"killed by {verdict.signal} while {where}")
-        return verdict
+        return ended_as(Outcome.CRASH, f"killed by {verdict.signal} while {where}")
     if end is None:
-        verdict.outcome = "exit"
-        verdict.failure = failure(
-            f"the interpreter ended with exit code {ended.returncode} before the case's last line",
-            expected="the case runs to its end",
-        )
-        return verdict
+        message = f"the interpreter ended with exit code {ended.returncode} before the case's last line"
+        return ended_as(Outcome.EXIT, message, expected="the case runs to its end")
     if end["how"] == "exit":
-        verdict.outcome = "exit"
-        verdict.failure = failure(
-            f"SystemExit({end['message']}) ended the case before its last line", traceback=end["traceback"]
-        )
-        return verdict
+        message = f"SystemExit({end['message']}) ended the case before its last line"
+        return ended_as(Outcome.EXIT, message, traceback=end["traceback"])
     if end["how"] == "raised":
-        verdict.outcome = "fail"
-        verdict.failure = failure(
-            f"unexpected {end['type']}: {end['message']}", expected="no exception", traceback=end["traceback"]
-        )
-        return verdict
+        message = f"unexpected {end['type']}: {end['message']}"
+        return ended_as(Outcome.FAIL, message, expected="no exception", traceback=end["traceback"])
     if ended.returncode != 0:
-        verdict.outcome = "exit"
-        verdict.failure = failure(f"exit code {ended.returncode} when the interpreter shut down after the case")
-        return verdict
+        message = f"exit code {ended.returncode} when the interpreter shut down after the case"
+        return ended_as(Outcome.EXIT, message)
     if ended.leaked:
-        verdict.outcome = "leak"
-        verdict.failure = failure(f"{len(ended.leaked)} processes outlived the case", found="\n".join(ended.leaked))
-        return verdict
+        message = f"{len(ended.leaked)} processes outlived the case"
+        return ended_as(Outcome.LEAK, message, found="\n".join(ended.leaked))
     if records.unsupported is not None:
-        verdict.outcome, verdict.reason = "unsupported", records.unsupported
+        verdict.outcome, verdict.reason = Outcome.UNSUPPORTED, records.unsupported
         return verdict
     if not records.checks:
         return _error(verdict, "the case ended without a single check; a rule that checks nothing cannot be met")
     return verdict
-
-
-def failure(
-    message: str, *, expected: str | None = None, found: str | None = None, traceback: list[str] | None = None
-) -> dict[str, Any]:
-    return {
-        "message": message,
-        "expected": expected,
-        "found": found,
-        "import_stack": [],
-        "traceback": traceback or [],
-    }
 
 
 def signal_name(number: int) -> str:
@@ -121,22 +93,20 @@ def signal_name(number: int) -> str:
 
 
 def _error(verdict: Verdict, reason: str) -> Verdict:
-    verdict.outcome, verdict.reason = "harness-error", reason
+    verdict.outcome, verdict.reason = Outcome.HARNESS_ERROR, reason
     return verdict
 
 
-def _failed_check(failed: list[dict[str, Any]], afterwards: str) -> dict[str, Any]:
-    entry = failed[0]
+def _failed_check(entry: dict[str, Any], afterwards: str) -> Failure:
     found = [entry["found"]] if entry.get("found") is not None else []
     found += [f"{key} = {value}" for key, value in entry.get("facts", {}).items()]
-    found += [f"and {other['message']}" for other in failed[1:]]
-    return {
-        "message": entry["message"] + afterwards,
-        "expected": entry.get("expected"),
-        "found": "\n".join(found) or None,
-        "import_stack": list(entry.get("import_stack", [])),
-        "traceback": list(entry.get("traceback", [])),
-    }
+    return failure(
+        entry["message"] + afterwards,
+        expected=entry.get("expected"),
+        found="\n".join(found) or None,
+        import_stack=list(entry.get("import_stack", [])),
+        traceback=list(entry.get("traceback", [])),
+    )
 
 
 def _afterwards(ended: Ended, verdict: Verdict, timeout: float) -> str:

@@ -24,7 +24,8 @@ import psutil
 import pytest
 
 from . import __version__, catalogue, devices, expectations, header, isolation, report, soak, subjects
-from .explain import explain, label
+from .explain import explain
+from .results import URGENT, Outcome, Result, label
 from .runner import Runner
 
 PARTIAL = (
@@ -44,8 +45,7 @@ PARTIAL = (
 UNHEEDED = {"known": "--known", "keyword": "-k", "markexpr": "-m", "deselect": "--deselect"}
 """What chooses points when pytest collects them, which a dry run does not: by name of the option."""
 
-LETTERS = {"fail": "F", "crash": "C", "exit": "E", "timeout": "T", "leak": "L", "harness-error": "H", "xpass": "P"}
-CATEGORIES = {"upstream": ("upstream", "u", "UPSTREAM")}
+LETTERS = {**{str(outcome): outcome[0].upper() for outcome in URGENT}, str(Outcome.XPASS): "P"}
 
 
 @dataclass
@@ -66,13 +66,13 @@ class Run:
     started: datetime.datetime = field(default_factory=lambda: datetime.datetime.now(datetime.timezone.utc))
     clock: float = field(default_factory=time.monotonic)
     selected: int = 0
-    results: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
+    results: dict[str, dict[int, Result]] = field(default_factory=dict)
     """By point and repetition (0: the only one)."""
     written: report.ReportPaths | None = None
     problem: str | None = None
 
-    def merged(self) -> list[dict[str, Any]]:
-        """One result for each point that was come to."""
+    def merged(self) -> list[Result]:
+        """One result for each point that has run."""
         if self.repetitions is None:
             return [only for results in self.results.values() for only in results.values()]
         return [
@@ -277,7 +277,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped = [item for item in points if item not in set(kept)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
-    # Every worker of xdist must come to the same order.
+    # Every worker of xdist must have the same order.
     # A soak does all points once before it does them again: an interrupted one has done them all about as often.
     kept.sort(key=lambda item: (item.repetition, item.point.case.rule, item.number))
     items[:] = [*(item for item in items if not isinstance(item, PointItem)), *kept]
@@ -317,7 +317,7 @@ class PointItem(pytest.Item):
         self.point = point
         self.number = number
         self.repetition = repetition
-        self.result: dict[str, Any] | None = None
+        self.result: Result | None = None
 
     def runtest(self) -> None:
         run = self.config.stash[RUN]
@@ -331,11 +331,11 @@ class PointItem(pytest.Item):
         expectations.apply(result, entry)
         self.result = result
         self.user_properties += [("rule", self.point.case.rule), ("outcome", label(result))]
-        if result["outcome"] == "unsupported" and not run.certify:
+        if result["outcome"] == Outcome.UNSUPPORTED and not run.certify:
             pytest.skip(f"unsupported: {result['reason']}")
-        if result["outcome"] == "upstream":
+        if result["outcome"] == Outcome.UPSTREAM:
             pytest.skip(_upstream(result))
-        if result["outcome"] != "pass":
+        if result["outcome"] != Outcome.PASS:
             raise NotConforming
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
@@ -355,13 +355,14 @@ def pytest_runtest_makereport(
     if not isinstance(item, PointItem) or call.when != "call" or item.result is None:
         return made
     result = item.result
-    if result["outcome"] == "xfail" and made.failed:
+    if result["outcome"] == Outcome.XFAIL and made.failed:
         expected = result["expected"]
+        assert expected is not None
         made.outcome = "skipped"
         made.wasxfail = f"{expected['outcome']}: {expected['reason']} ({expected['file']}:{expected['line']})"
     elif made.skipped:
         path, line, _ = item.reportinfo()
-        why = _upstream(result) if result["outcome"] == "upstream" else f"unsupported: {result['reason']}"
+        why = _upstream(result) if result["outcome"] == Outcome.UPSTREAM else f"unsupported: {result['reason']}"
         made.longrepr = (str(path), line + 1, f"Skipped: {why}")
     # As text: it crosses from an xdist worker to the controller, which takes few types, and no lone surrogates.
     made.conformance = json.dumps(result)  # type: ignore[attr-defined]
@@ -370,16 +371,17 @@ def pytest_runtest_makereport(
     return made
 
 
-def _upstream(result: dict[str, Any]) -> str:
-    control = result["control"]
-    return f"upstream: without torch_npu as well, {control['failure']['message']}"
+def _upstream(result: Result) -> str:
+    failure = result["control"] and result["control"]["failure"]
+    assert failure is not None
+    return f"upstream: without torch_npu as well, {failure['message']}"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:
     shown = getattr(report, "conformance_label", None)
-    if shown in CATEGORIES:
-        return CATEGORIES[shown]
+    if shown == Outcome.UPSTREAM:
+        return "upstream", "u", "UPSTREAM"
     if shown is None or not report.failed:
         return None
     return "failed", LETTERS.get(shown.partition("(")[0], "F"), shown.upper()
@@ -411,7 +413,7 @@ class _Gatherer:
                 if name.endswith(f"::{point.id}"):
                     self._keep(self._run.runner.broken(point, str(report.longrepr)), int(repetition or 0))
 
-    def _keep(self, result: dict[str, Any], repetition: int) -> None:
+    def _keep(self, result: Result, repetition: int) -> None:
         self._run.results.setdefault(result["id"], {})[repetition] = result
 
     def pytest_keyboard_interrupt(self) -> None:
@@ -440,7 +442,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if run is None or not _writes(config):
         return
     installed, device = run.runner.installed, run.runner.device
-    meta = {
+    meta: report.Meta = {
         "suite": {
             "version": __version__,
             "started": run.started.isoformat(timespec="seconds"),

@@ -6,23 +6,21 @@ import shlex
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from . import devices, expectations, isolation, process, records, subjects
+from . import devices, isolation, process, records, subjects
 from .header import Case, Point
 from .inside.protocol import DUMP_FD, RESULT_FD
 from .outcomes import Verdict, judge
+from .results import EXCUSABLE, Control, Outcome, Result
 
 CHILD = Path(__file__).parent / "inside/child.py"
 OUTPUT_LIMIT = 256 << 20  # bytes on disk for each of stdout and stderr
 NO_CONTROL = "the case imports torch_npu in its control as well; let it do so only `if not probe.control`"
-CONTROL_FIELDS = (
-    "outcome", "failure", "reason", "signal", "exit_code", "seconds", "stdout", "stderr", "stack_dump", "reproduce",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Way:
+class RunOptions:
     """How a point is run: with its output live, with the delays of a seed, as a control without torch_npu."""
 
     live: bool = False
@@ -42,32 +40,32 @@ class Runner:
     root: Path
     size_limit: int = OUTPUT_LIMIT
 
-    def run(self, point: Point, live: bool = False, soak: str | None = None) -> dict[str, Any]:
+    def run(self, point: Point, live: bool = False, soak: str | None = None) -> Result:
         """Run `point`; when it ends badly and has a control, that too. With `live` its output goes straight to the
         terminal instead of into the result. `soak` is a seed of random delays."""
-        result = self._once(point, Way(live, soak))
-        if point.controlled and result["outcome"] in expectations.OUTCOMES:
+        result = self._once(point, RunOptions(live, soak))
+        if point.controlled and result["outcome"] in EXCUSABLE:
             control = self.control(point, soak=soak)
-            result["control"] = {name: control[name] for name in CONTROL_FIELDS}
+            result["control"] = cast(Control, {name: control[name] for name in Control.__annotations__})
             if control["outcome"] == result["outcome"]:
-                result["outcome"] = "upstream"
+                result["outcome"] = Outcome.UPSTREAM
         return result
 
-    def control(self, point: Point, live: bool = False, soak: str | None = None) -> dict[str, Any]:
+    def control(self, point: Point, live: bool = False, soak: str | None = None) -> Result:
         """Run `point` with plain PyTorch: no torch_npu can be imported, and the case sees probe.control."""
-        return self._once(point, Way(live, soak, control=True))
+        return self._once(point, RunOptions(live, soak, control=True))
 
-    def _once(self, point: Point, way: Way) -> dict[str, Any]:
+    def _once(self, point: Point, options: RunOptions) -> Result:
         lacking = self.lacking(point.case)
         if lacking:
-            return self._result(point, way, Verdict("unsupported", reason=lacking))
+            return self._result(point, options, Verdict(Outcome.UNSUPPORTED, reason=lacking))
         with ExitStack() as stack:
             root = stack.enter_context(isolation.scratch())
             result, dump = (stack.enter_context((root / name).open("ab")) for name in ("result", "dump"))
             streams: dict[str, Any] = {"stdout": None, "stderr": None}
-            if not way.live:
+            if not options.live:
                 streams = {name: stack.enter_context((root / name).open("ab")) for name in streams}
-            env = isolation.make(point, self.installed, self.device, root, control=way.control, soak=way.soak)
+            env = isolation.make(point, self.installed, self.device, root, control=options.control, soak=options.soak)
             env[RESULT_FD], env[DUMP_FD] = str(result.fileno()), str(dump.fileno())
             ended = process.run(
                 [*subjects.interpreter(), str(CHILD), str(point.case.path.resolve()), *point.arguments],
@@ -88,12 +86,12 @@ class Runner:
                 point.case.timeout,
                 self.size_limit,
             )
-            texts = {name: records.text(root / name) for name in ("dump", *(() if way.live else streams))}
-        return self._result(point, way, verdict, ended=ended, found=found, texts=texts)
+            texts = {name: records.text(root / name) for name in ("dump", *(() if options.live else streams))}
+        return self._result(point, options, verdict, ended=ended, found=found, texts=texts)
 
-    def broken(self, point: Point, reason: str) -> dict[str, Any]:
+    def broken(self, point: Point, reason: str) -> Result:
         """The result of a point that the harness itself could not run."""
-        return self._result(point, Way(), Verdict("harness-error", reason=reason))
+        return self._result(point, RunOptions(), Verdict(Outcome.HARNESS_ERROR, reason=reason))
 
     def lacking(self, case: Case) -> str | None:
         """Why the case cannot be judged here, or None."""
@@ -108,11 +106,11 @@ class Runner:
         """Whether the rule speaks of the release at hand."""
         return case.releases.contains(self.installed.release, prereleases=True)
 
-    def reproduce(self, point: Point, way: Way) -> str:
+    def reproduce(self, point: Point, options: RunOptions) -> str:
         """The shell command that runs this point alone, or its control, from `root`."""
         words = ["python", "-m", "harness", "run", self.relative(point.case.path), *point.arguments]
         words += ["--subject", self.installed.subject.name, "--device", self.device.name]
-        words += [*(["--control"] if way.control else []), *(["--jitter", way.soak] if way.soak else [])]
+        words += [*(["--control"] if options.control else []), *(["--jitter", options.soak] if options.soak else [])]
         if self.installed.path is not None:
             words += ["--subject-path", self.relative(self.installed.path)]
         return shlex.join(words)
@@ -124,13 +122,13 @@ class Runner:
     def _result(
         self,
         point: Point,
-        way: Way,
+        options: RunOptions,
         verdict: Verdict,
         *,
         ended: process.Ended | None = None,
         found: records.Records | None = None,
         texts: dict[str, str] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         ended, found, texts = ended or process.Ended(), found or records.Records(), texts or {}
         case = point.case
         return {
@@ -160,5 +158,5 @@ class Runner:
             "notes": found.notes,
             "control": None,
             "soak": None,
-            "reproduce": self.reproduce(point, way),
+            "reproduce": self.reproduce(point, options),
         }

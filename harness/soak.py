@@ -6,13 +6,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from .explain import label
+from .results import URGENT, Outcome, Result, failure, label
 
 SHOWN = 20
 """Repetitions that a report lists; a thousand failures are told by their number."""
-QUIET = frozenset({"pass", "xfail", "upstream", "unsupported"})
 
 
 def new_seed() -> str:
@@ -24,14 +22,14 @@ def repetition(seed: str, number: int) -> str:
     return f"{seed}.{number}"
 
 
-def merged(results: Sequence[dict[str, Any]], seed: str, asked: int) -> dict[str, Any]:
+def merged(results: Sequence[Result], seed: str, asked: int) -> Result:
     """One result of all repetitions of a point, in the order of their numbers. `asked` is how many there should be; an
     interrupted run has less."""
     ends = Counter(label(result) for result in results)
     outcomes = {result["outcome"] for result in results}
-    loud = [result for result in results if result["outcome"] not in QUIET]
-    broken = [result for result in results if result["outcome"] == "harness-error"]
-    shown = dict((broken or loud or results)[0])
+    loud = [result for result in results if result["outcome"] in URGENT | {Outcome.XPASS}]
+    broken = [result for result in results if result["outcome"] == Outcome.HARNESS_ERROR]
+    shown = (broken or loud or results)[0].copy()
     for name in ("seconds", "cpu_seconds"):
         shown[name] = round(sum(result[name] for result in results), 3)
     shown["soak"] = {
@@ -44,15 +42,15 @@ def merged(results: Sequence[dict[str, Any]], seed: str, asked: int) -> dict[str
         ],
     }
     if len(outcomes) > 1 and not broken:
-        shown["outcome"] = "flake"
+        shown["outcome"] = Outcome.FLAKE
         counted = ", ".join(f"{times} {end}" for end, times in ends.most_common())
-        failure = shown["failure"] or {"expected": None, "found": None, "import_stack": [], "traceback": []}
         message = f"{len(results)} repetitions ended in {len(ends)} ways: {counted}"
-        shown["failure"] = {**failure, "message": f"{message}; one of them: {_message(shown)}"}
+        message += f"; one of them: {_message(shown)}"
+        shown["failure"] = {**(shown["failure"] or failure("")), "message": message}
     return shown
 
 
-def _message(result: dict[str, Any]) -> str:
-    if result["outcome"] == "xpass":
+def _message(result: Result) -> str:
+    if result["outcome"] == Outcome.XPASS and result["expected"] is not None:
         return f"it passes, against {result['expected']['file']}:{result['expected']['line']}"
     return result["reason"] or (result["failure"]["message"] if result["failure"] else "") or label(result)

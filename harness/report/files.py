@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from harness.report.model import build
+from harness.report.model import Meta, Report, build
 from harness.report.page import render
 from harness.report.schema import InvalidReport, check
+from harness.results import Result
 
 
 class ReportPaths(NamedTuple):
@@ -21,10 +22,10 @@ class ReportPaths(NamedTuple):
     html: Path
 
 
-def write(results: Iterable[dict[str, Any]], meta: dict[str, Any], directory: Path) -> ReportPaths:
+def write(results: Iterable[Result], meta: Meta, directory: Path) -> ReportPaths:
     """Judge the rules and write report.json and report.html into `directory`, which is created if need be.
 
-    For the form of `results` and `meta` see `harness.report.model.build`. A junit.xml in the directory is linked from
+    A junit.xml in the directory is linked from
     the page. Files of an earlier run are removed first: an old report must not pass for the one that failed.
 
     Raises InvalidReport when the data is not a report; what there is has then been kept in report.invalid.json.
@@ -50,12 +51,12 @@ def write(results: Iterable[dict[str, Any]], meta: dict[str, Any], directory: Pa
     return ReportPaths(json_path, html_path)
 
 
-def write_page(report: dict[str, Any], path: Path) -> None:
+def write_page(report: Report, path: Path) -> None:
     """Render a checked report to an HTML file. A junit.xml beside it is linked."""
     _replace(path, render(report, junit="junit.xml" if (path.parent / "junit.xml").is_file() else None))
 
 
-def load(path: Path) -> dict[str, Any]:
+def load(path: Path) -> Report:
     """Read and check a report.
 
     Raises OSError when it cannot be read and InvalidReport when it is not JSON or not a report.

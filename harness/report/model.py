@@ -7,19 +7,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypedDict, cast
 
-OUTCOMES = (
-    "pass", "fail", "crash", "exit", "timeout", "leak", "flake", "harness-error", "unsupported", "upstream", "xfail",
-    "xpass",
-)  # fmt: skip
-BAD = frozenset({"fail", "crash", "exit", "timeout", "leak", "flake"})
-"""Outcomes that say the subject does not meet the rule."""
+from harness.results import BAD, LISTED, Expected, Outcome, Point, Result, Rule, label
 
 VERDICTS = ("broken", "error", "stale", "known", "upstream", "conforms", "unsupported")
 """In the order in which a reader has to care."""
 
-RULE_FIELDS = ("id", "title", "text", "level", "area", "file")
+
+class Meta(TypedDict):
+    """What a run knows besides its results."""
+
+    suite: dict[str, Any]
+    subject: dict[str, str]
+    device: dict[str, str]
+
+
+class JudgedRule(Rule):
+    verdict: str
+    points: list[Point]
+
+
+class Report(Meta):
+    schema: int
+    totals: dict[str, int]
+    rules: list[JudgedRule]
 
 
 def verdict(outcomes: Iterable[str]) -> str:
@@ -29,24 +41,26 @@ def verdict(outcomes: Iterable[str]) -> str:
     Raises ValueError for no outcome at all or an unknown one.
     """
     seen = set(outcomes)
-    if not seen or not seen <= set(OUTCOMES):
-        raise ValueError(f"no verdict for outcomes {sorted(seen)}: expected at least one of {', '.join(OUTCOMES)}")
+    if not seen or not seen <= set(Outcome):
+        raise ValueError(
+            f"no verdict for outcomes {sorted(map(str, seen))}: expected at least one of {', '.join(Outcome)}"
+        )
     if seen & BAD:
         return "broken"
-    if "harness-error" in seen:
+    if Outcome.HARNESS_ERROR in seen:
         return "error"
-    if "xpass" in seen:
+    if Outcome.XPASS in seen:
         return "stale"
-    if "xfail" in seen:
+    if Outcome.XFAIL in seen:
         return "known"
-    if "upstream" in seen:
+    if Outcome.UPSTREAM in seen:
         return "upstream"
-    return "conforms" if "pass" in seen else "unsupported"
+    return "conforms" if Outcome.PASS in seen else "unsupported"
 
 
-def totals(rules: Iterable[dict[str, Any]]) -> dict[str, int]:
+def totals(rules: Iterable[JudgedRule]) -> dict[str, int]:
     """Number of points per outcome, zeros included."""
-    counts: dict[str, int] = {outcome: 0 for outcome in OUTCOMES}  # noqa: C420 - pyright keeps literal keys
+    counts = {str(outcome): 0 for outcome in Outcome}
     for rule in rules:
         for point in rule["points"]:
             counts[point["outcome"]] += 1
@@ -58,68 +72,56 @@ def natural(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
 
 
-def build(results: Iterable[dict[str, Any]], meta: dict[str, Any]) -> dict[str, Any]:
-    """Assemble a report (see report.schema.json) from single results.
-
-    results: one dict per point: the fields of a point in the report, plus "rule", a dict with the fields of its rule
-        (id, title, text, level, area, file). Any order: workers finish when they finish.
-    meta: "suite", "subject" and "device" as in the report.
+def build(results: Iterable[Result], meta: Meta) -> Report:
+    """Assemble a report (see report.schema.json) from single results, in any order: workers finish when they finish.
 
     Raises KeyError when a field that grouping needs is absent. Everything else is left to `check`, which names the
     place.
     """
-    rules: dict[str, dict[str, Any]] = {}
+    heads: dict[str, Rule] = {}
+    points: dict[str, list[Point]] = {}
     for result in results:
-        head = {field: result["rule"][field] for field in RULE_FIELDS}
-        rule = rules.setdefault(head["id"], {**head, "points": []})
-        rule["points"].append({key: value for key, value in result.items() if key != "rule"})
-    ordered = []
-    for rule in sorted(rules.values(), key=lambda rule: str(rule["id"])):
-        points = sorted(rule["points"], key=lambda point: natural(str(point["id"])))
-        head = {field: rule[field] for field in RULE_FIELDS}
-        ordered.append({**head, "verdict": verdict(point["outcome"] for point in points), "points": points})
+        head = cast(Rule, {field: result["rule"][field] for field in Rule.__annotations__})
+        heads.setdefault(head["id"], head)
+        point = cast(Point, {key: value for key, value in result.items() if key != "rule"})
+        points.setdefault(head["id"], []).append(point)
+    rules: list[JudgedRule] = []
+    for name in sorted(heads, key=str):
+        found = sorted(points[name], key=lambda point: natural(str(point["id"])))
+        rules.append({**heads[name], "verdict": verdict(point["outcome"] for point in found), "points": found})
     return {
         "schema": 1,
         "suite": meta["suite"],
         "subject": meta["subject"],
         "device": meta["device"],
-        "totals": totals(ordered),
-        "rules": ordered,
+        "totals": totals(rules),
+        "rules": rules,
     }
 
 
-def unjudged(report: dict[str, Any]) -> int:
-    """How many points the run set out to judge and did not come to."""
+def unjudged(report: Report) -> int:
+    """How many points the run set out to judge and did not."""
     return max(0, report["suite"]["selected"] - sum(report["totals"].values()))
 
 
-def expectations(rule: dict[str, Any]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def expectations(rule: JudgedRule) -> list[tuple[Expected, list[Point]]]:
     """The expectations that decided points of the rule, each with its points; stale ones first and apart."""
-    found: dict[tuple[Any, ...], tuple[dict[str, Any], list[dict[str, Any]]]] = {}
+    found: dict[tuple[str, str, int], tuple[Expected, list[Point]]] = {}
     for point in rule["points"]:
         expected = point["expected"]
-        if point["outcome"] in {"xfail", "xpass"}:
+        if expected is not None and point["outcome"] in LISTED:
             key = (point["outcome"], expected["file"], expected["line"])
             found.setdefault(key, (expected, []))[1].append(point)
     return [found[key] for key in sorted(found, key=lambda key: key[0], reverse=True)]
 
 
-def outcome_label(point: dict[str, Any]) -> str:
-    """The outcome as people read it: crash(SIGSEGV), exit(3), xfail as "known: crash(SIGSEGV)"."""
-    outcome = point["outcome"]
-    if outcome == "xfail":
-        return "known: " + _with_detail(point["expected"]["outcome"], point)
-    if outcome == "xpass":
-        now = "fails upstream" if point["control"] else "passes"
-        return f"{now}, expected " + point["expected"]["outcome"]
-    if outcome == "upstream":
-        return "upstream: " + _with_detail(point["control"]["outcome"], point["control"])
-    return _with_detail(outcome, point)
-
-
-def _with_detail(outcome: str, point: dict[str, Any]) -> str:
-    if outcome == "crash" and point["signal"]:
-        return f"crash({point['signal']})"
-    if outcome == "exit" and point["exit_code"] is not None:
-        return f"exit({point['exit_code']})"
-    return outcome
+def outcome_label(point: Point) -> str:
+    """The outcome as people read it, with what it follows from: xfail as "known: crash(SIGSEGV)"."""
+    expected, control = point["expected"], point["control"]
+    if expected is not None and point["outcome"] == Outcome.XFAIL:
+        return f"known: {label(point, expected['outcome'])}"
+    if expected is not None and point["outcome"] == Outcome.XPASS:
+        return f"{'fails upstream' if control else 'passes'}, expected {expected['outcome']}"
+    if control is not None and point["outcome"] == Outcome.UPSTREAM:
+        return f"upstream: {label(control)}"
+    return label(point)

@@ -19,8 +19,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from harness.explain import control
-from harness.report.model import BAD, OUTCOMES, VERDICTS, expectations, outcome_label, unjudged
+from harness.report.model import VERDICTS, JudgedRule, Report, expectations, outcome_label, unjudged
 from harness.report.text import clip, count, duration, params, plain, value
+from harness.results import EXPLAINED, HOLDS, URGENT, Outcome, Point, failure
 
 OPEN_POINTS = 3
 """Unexpected failures of one rule shown unfolded; more of them mostly repeat each other."""
@@ -41,7 +42,7 @@ MEANING = {
 }
 
 
-def render(report: dict[str, Any], *, junit: str | None = None) -> str:
+def render(report: Report, *, junit: str | None = None) -> str:
     """The page for a checked report. junit: relative URL of a JUnit file to link."""
     environment = Environment(
         loader=PackageLoader("harness.report", "templates"),
@@ -88,7 +89,7 @@ def render(report: dict[str, Any], *, junit: str | None = None) -> str:
             if rule["verdict"] == verdict
         ],
         meaning=MEANING,
-        outcomes=[(outcome, report["totals"][outcome]) for outcome in OUTCOMES if report["totals"][outcome]],
+        outcomes=[(outcome, report["totals"][outcome]) for outcome in Outcome if report["totals"][outcome]],
         points=sum(report["totals"].values()),
         junit=junit,
         style=Markup(style),
@@ -97,7 +98,7 @@ def render(report: dict[str, Any], *, junit: str | None = None) -> str:
     )
 
 
-def _lead(report: dict[str, Any]) -> tuple[str, str]:
+def _lead(report: Report) -> tuple[str, str]:
     """What asks for action (empty when nothing does), and the rest of the summary."""
     found = Counter(rule["verdict"] for rule in report["rules"])
     urgent = []
@@ -126,9 +127,9 @@ def _tally(rules: Any) -> list[tuple[str, int]]:
     return [(verdict, seen[verdict]) for verdict in VERDICTS if seen[verdict]]
 
 
-def _rule(rule: dict[str, Any]) -> dict[str, Any]:
-    urgent = [point for point in rule["points"] if point["outcome"] in BAD | {"harness-error"}]
-    known = [point for point in rule["points"] if point["outcome"] in {"xfail", "upstream"}]
+def _rule(rule: JudgedRule) -> dict[str, Any]:
+    urgent = [point for point in rule["points"] if point["outcome"] in URGENT]
+    known = [point for point in rule["points"] if point["outcome"] in EXPLAINED]
     return {
         "rule": rule,
         "anchor": _anchor(rule["id"]),
@@ -138,29 +139,25 @@ def _rule(rule: dict[str, Any]) -> dict[str, Any]:
             {
                 "expected": expected,
                 "points": points,
-                "stale": points[0]["outcome"] == "xpass",
+                "stale": points[0]["outcome"] == Outcome.XPASS,
                 "now": "Fails with plain PyTorch as well" if points[0]["control"] else "Passes now",
             }
             for expected, points in expectations(rule)
         ],
-        "unsupported": sorted({point["reason"] for point in rule["points"] if point["outcome"] == "unsupported"}),
-        "passed": sum(point["outcome"] in {"pass", "xpass"} for point in rule["points"]),
+        "unsupported": sorted(
+            {point["reason"] or "" for point in rule["points"] if point["outcome"] == Outcome.UNSUPPORTED}
+        ),
+        "passed": sum(point["outcome"] in HOLDS for point in rule["points"]),
         "seconds": sum(point["seconds"] for point in rule["points"]),
         "noted": any(point["notes"] for point in rule["points"]),
     }
 
 
-def _point(rule: dict[str, Any], point: dict[str, Any], *, unfold: bool) -> dict[str, Any]:
-    failure = point["failure"] or {
-        "message": None,
-        "expected": None,
-        "found": None,
-        "import_stack": [],
-        "traceback": [],
-    }
+def _point(rule: JudgedRule, point: Point, *, unfold: bool) -> dict[str, Any]:
+    failed = point["failure"] or failure("")
     texts = [
-        ("First imported by", "\n".join(failure["import_stack"])),
-        ("Where it failed", "\n".join(line.rstrip("\n") for line in failure["traceback"])),
+        ("First imported by", "\n".join(failed["import_stack"])),
+        ("Where it failed", "\n".join(line.rstrip("\n") for line in failed["traceback"])),
         ("Processes left behind", "\n".join(point["leaked"])),
         ("Stacks of all threads", point["stack_dump"] or ""),
         ("Standard error", point["stderr"]),
@@ -172,7 +169,7 @@ def _point(rule: dict[str, Any], point: dict[str, Any], *, unfold: bool) -> dict
     return {
         "point": point,
         "anchor": _anchor(f"{rule['id']}:{point['id']}"),
-        "gist": failure["message"] or point["reason"] or "",
+        "gist": failed["message"] or point["reason"] or "",
         "texts": [(title, text) for title, text in texts if text.strip()],
         "open": unfold,
         "limits": UNFOLDED if unfold else FOLDED,

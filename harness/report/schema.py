@@ -15,7 +15,7 @@ from jsonschema import ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 
-from harness.report.model import totals, verdict
+from harness.report.model import Report, totals, verdict
 
 SHOWN = 10
 
@@ -69,7 +69,7 @@ def _explain(error: ValidationError) -> str:
     return f"{pointer(error.absolute_path)}: {message}"
 
 
-def _contradictions(report: dict[str, Any]) -> Iterator[str]:
+def _contradictions(report: Report) -> Iterator[str]:
     rules: set[str] = set()
     for index, rule in enumerate(report["rules"]):
         if rule["id"] in rules:

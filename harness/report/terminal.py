@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from io import StringIO
 from itertools import groupby
-from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -16,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.explain import control
-from harness.report.model import BAD, VERDICTS, expectations, outcome_label, unjudged
+from harness.report.model import VERDICTS, JudgedRule, Report, expectations, outcome_label, unjudged
 from harness.report.text import count, duration, params, plain
+from harness.results import HOLDS, URGENT, Outcome, Point
 
 LOG_WIDTH = 100
 POINTS_SHOWN = 4
@@ -33,7 +33,7 @@ STYLES = {
 }
 
 
-def table(report: dict[str, Any], *, color: bool | None = None, width: int | None = None) -> str:
+def table(report: Report, *, color: bool | None = None, width: int | None = None) -> str:
     """The report as text that ends in a newline.
 
     color, width: by default colours (unless NO_COLOR is set) and the real width on a terminal, no escape sequence and
@@ -63,7 +63,7 @@ class _Command(Text):
     """Text that must stay on one line, however long."""
 
 
-def _parts(report: dict[str, Any]) -> Iterator[RenderableType]:
+def _parts(report: Report) -> Iterator[RenderableType]:
     subject, device = report["subject"], report["device"]
     yield Text(
         f"Conformance of torch_npu {subject['torch_npu']} ({subject['name']}, release {subject['release']}) "
@@ -91,7 +91,7 @@ def _parts(report: dict[str, Any]) -> Iterator[RenderableType]:
     yield _totals(report)
 
 
-def _rules(rules: list[dict[str, Any]]) -> Table:
+def _rules(rules: list[JudgedRule]) -> Table:
     grid = Table(box=None, expand=True, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     grid.add_column("rule", no_wrap=True)
     grid.add_column("what must hold", no_wrap=True, overflow="ellipsis", ratio=1)
@@ -100,7 +100,7 @@ def _rules(rules: list[dict[str, Any]]) -> Table:
     for area, members in groupby(sorted(rules, key=lambda rule: rule["area"]), key=lambda rule: rule["area"]):
         grid.add_row(Text(area, style="bold"))
         for rule in members:
-            passed = sum(point["outcome"] in {"pass", "xpass"} for point in rule["points"])
+            passed = sum(point["outcome"] in HOLDS for point in rule["points"])
             grid.add_row(
                 Text("  " + rule["id"]),
                 Text(plain(rule["title"])),
@@ -110,7 +110,7 @@ def _rules(rules: list[dict[str, Any]]) -> Table:
     return grid
 
 
-def _points(points: list[dict[str, Any]], command: Callable[[dict[str, Any]], str]) -> Iterator[RenderableType]:
+def _points(points: list[Point], command: Callable[[Point], str]) -> Iterator[RenderableType]:
     """What was found at the first of these points, each with the command that shows it."""
     for point in points[:POINTS_SHOWN]:
         yield _indented(f"{params(point)}: {outcome_label(point)}")
@@ -121,27 +121,29 @@ def _points(points: list[dict[str, Any]], command: Callable[[dict[str, Any]], st
         yield _indented(f"and {count(len(points) - POINTS_SHOWN, 'more point')}, see the report")
 
 
-def _account(rule: dict[str, Any]) -> Iterator[RenderableType]:
+def _account(rule: JudgedRule) -> Iterator[RenderableType]:
     """Why a rule has a verdict other than conforms."""
     yield Padding(Text.assemble((rule["id"], "bold"), "  ", plain(rule["title"])), (0, 0, 0, 2))
-    urgent = [point for point in rule["points"] if point["outcome"] in BAD | {"harness-error"}]
+    urgent = [point for point in rule["points"] if point["outcome"] in URGENT]
     yield from _points(urgent, lambda point: point["reproduce"])
     if urgent:
         return
-    upstream = [point for point in rule["points"] if point["outcome"] == "upstream"]
-    yield from _points(upstream, lambda point: point["control"]["reproduce"])
+    upstream = [point for point in rule["points"] if point["outcome"] == Outcome.UPSTREAM]
+    yield from _points(upstream, lambda point: (point["control"] or point)["reproduce"])
     for expected, points in expectations(rule):
-        if rule["verdict"] == "stale" and points[0]["outcome"] != "xpass":
+        if rule["verdict"] == "stale" and points[0]["outcome"] != Outcome.XPASS:
             continue  # what is known in a stale rule asks for nothing
         names = "; ".join(params(point) for point in points[:POINTS_SHOWN])
         more = f"; and {len(points) - POINTS_SHOWN} more" if len(points) > POINTS_SHOWN else ""
         now = "fails upstream, expected" if points[0]["control"] else "passes now, expected"
-        now = now if points[0]["outcome"] == "xpass" else "expected"
+        now = now if points[0]["outcome"] == Outcome.XPASS else "expected"
         yield _indented(f"{names}{more}: {now} {expected['outcome']} ({expected['file']}:{expected['line']})")
         yield _indented(" ".join(plain(expected["reason"]).strip().split("\n\n")[0].split()), 6)
+        if expected["link"]:
+            yield _indented(expected["link"], 6)
 
 
-def _findings(point: dict[str, Any]) -> Iterator[str]:
+def _findings(point: Point) -> Iterator[str]:
     failure = point["failure"]
     if point["reason"]:
         yield plain(point["reason"])
@@ -158,7 +160,7 @@ def _findings(point: dict[str, Any]) -> Iterator[str]:
     if point["soak"]:
         for repetition in point["soak"]["unexpected"][:POINTS_SHOWN]:
             yield _short(f"{repetition['outcome']}: {repetition['reproduce']}")
-    if point["outcome"] in {"crash", "exit", "timeout"} and point["stderr"].strip():
+    if point["outcome"] in {Outcome.CRASH, Outcome.EXIT, Outcome.TIMEOUT} and point["stderr"].strip():
         yield f"last words: {_short(point['stderr'].strip().splitlines()[-1])}"
     if point["leaked"]:
         yield f"left behind: {plain('; '.join(point['leaked']))}"
@@ -176,7 +178,7 @@ def _indented(text: str, by: int = 4) -> Padding:
     return Padding(Text(text, overflow="fold"), (0, 0, 0, by))
 
 
-def _totals(report: dict[str, Any]) -> Text:
+def _totals(report: Report) -> Text:
     verdicts = Counter(rule["verdict"] for rule in report["rules"])
     line = Text(count(len(report["rules"]), "rule"), style="bold")
     for name in VERDICTS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -53,6 +54,6 @@ def value(item: Any) -> str:
     return plain(item) if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
 
 
-def params(point: dict[str, Any]) -> str:
+def params(point: Mapping[str, Any]) -> str:
     """order=after, threads=4; "only point" for a case without a matrix."""
     return ", ".join(f"{key}={value(item)}" for key, item in point["params"].items()) or "only point"

@@ -61,7 +61,7 @@ def run(write: Write, tmp_path: Path) -> Run:
     """Run a case with this body on an honest fake."""
     installed = subjects.find("stock", compose("honest", tmp_path))
 
-    def judge(body: str) -> dict[str, Any]:
+    def judge(body: str) -> Any:
         case = header.read(write(body, '["a"]'))
         return Runner(installed, faux_device(), FAUX).run(case.points()[0])
 

@@ -43,10 +43,10 @@ def point(file: str, **params: Any) -> header.Point:
     return found
 
 
-Judge = Callable[..., dict[str, Any]]
+Judge = Callable[..., Any]
 Write = Callable[..., Path]
 """write(body) -> path of a case with that body."""
-Run = Callable[..., dict[str, Any]]
+Run = Callable[..., Any]
 """run(body) -> result of a case with that body."""
 
 

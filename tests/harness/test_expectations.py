@@ -98,12 +98,12 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
 )
 def test_only_the_expected_end_is_expected(tmp_path: Path, outcome: str, becomes: str) -> None:
     (entry,) = read(tmp_path, ENTRY)
-    result: dict[str, Any] = {"outcome": outcome, "expected": None}
+    result: Any = {"outcome": outcome, "expected": None}
     expectations.apply(result, entry)
     assert (result["outcome"], result["expected"]) == (becomes, entry.entry())
 
 
 def test_without_an_entry_nothing_changes() -> None:
-    result: dict[str, Any] = {"outcome": "fail", "expected": None}
+    result: Any = {"outcome": "fail", "expected": None}
     expectations.apply(result, None)
     assert result == {"outcome": "fail", "expected": None}

@@ -1,4 +1,5 @@
-"""What surrounds a point: the environment by allow-list, subjects and devices with a remedy when they are not there."""
+"""What separates a point from the machine: an environment by allow-list; subjects and devices with a remedy when they
+are not there."""
 
 from __future__ import annotations
 

@@ -122,17 +122,17 @@ def test_one_repetition_is_run_again(judge: Judge, write: Write) -> None:
     assert [result["outcome"] for result in results[::2]] == [result["outcome"] for result in results[1::2]]
 
 
-def result(outcome: str, **more: Any) -> dict[str, Any]:
+def result(outcome: str, **more: Any) -> Any:
     base: dict[str, Any] = {"outcome": outcome, "reason": None, "failure": None, "signal": None, "exit_code": 0}
     return {**base, "seconds": 1.0, "cpu_seconds": 0.5, "reproduce": "again", "soak": None, **more}
 
 
 def test_what_repetitions_say_together() -> None:
-    same = soak.merged([result("pass")] * 3, "s", 4)
+    same: Any = soak.merged([result("pass")] * 3, "s", 4)
     assert (same["outcome"], same["seconds"], same["soak"]["asked"]) == ("pass", 3.0, 4)
-    error = soak.merged([result("pass"), result("harness-error", reason="odd")], "s", 2)
+    error: Any = soak.merged([result("pass"), result("harness-error", reason="odd")], "s", 2)
     assert (error["outcome"], error["reason"]) == ("harness-error", "odd")
-    many = soak.merged([result("fail", failure={"message": "no"})] * 99, "s", 99)
+    many: Any = soak.merged([result("fail", failure={"message": "no"})] * 99, "s", 99)
     assert (many["outcome"], many["soak"]["outcomes"], len(many["soak"]["unexpected"])) == ("fail", {"fail": 99}, 20)
     json.dumps(many)
 

@@ -1,4 +1,4 @@
-"""All that a case may use of the harness: parameters, checks, and the witnesses of what the judged package did (its
+"""All that a case may use of the harness: parameters, checks, and the evidence of what the judged package did (its
 modules, libraries, device calls). A failed check is recorded when it happens, so nobody can swallow it."""
 
 from __future__ import annotations

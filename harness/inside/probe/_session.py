@@ -132,7 +132,7 @@ class Session:
             self.emit({"kind": "unsupported", "reason": reason})
 
     def finish(self) -> None:
-        """The case has come to its last line. Raises ProbeError when it has not asked how its threads ended."""
+        """The case has reached its last line. Raises ProbeError when it has not asked how its threads ended."""
         if self.owner and self.unjoined:
             names = ", ".join(thread.name for thread in self.unjoined)
             raise ProbeError(f"the case ends without join() of what probe.thread has started: {names}")

@@ -16,7 +16,7 @@ def triton(which: str) -> None:
     """Make this interpreter, and every one that it starts from now on, see another Triton than the installed one.
 
     "absent": none, as where triton-ascend was never installed: find_spec gives None, the import raises
-    ModuleNotFoundError, metadata names no distribution. "community": a stand-in for community Triton, which shares the
+    ModuleNotFoundError, metadata names no distribution. "community": a fake of community Triton, which shares the
     import name with triton-ascend and knows no NPU. "installed": what there is, unchanged. Asked for before anything
     has imported triton; raises ProbeError otherwise, and for another word.
     """

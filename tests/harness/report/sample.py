@@ -26,11 +26,11 @@ META: dict[str, Any] = {
 }
 
 
-def meta() -> dict[str, Any]:
+def meta() -> Any:
     return copy.deepcopy(META)
 
 
-def rule(name: str, title: str = "What must hold holds.", text: str = "", level: str = "must") -> dict[str, Any]:
+def rule(name: str, title: str = "What must hold holds.", text: str = "", level: str = "must") -> Any:
     area, _, _ = name.split("/")
     return {
         "id": name,
@@ -51,11 +51,11 @@ def expected(
     return {"outcome": outcome, "reason": reason, "file": FILE, "line": line, "link": link}
 
 
-def failure(message: str = "torch._dynamo must be absent after import torch_npu", **more: Any) -> dict[str, Any]:
+def failure(message: str = "torch._dynamo must be absent after import torch_npu", **more: Any) -> Any:
     return {"message": message, "expected": None, "found": None, "import_stack": [], "traceback": [], **more}
 
 
-def control(outcome: str = "fail", **more: Any) -> dict[str, Any]:
+def control(outcome: str = "fail", **more: Any) -> Any:
     """What plain PyTorch did; without torch_npu."""
     return {
         "outcome": outcome,
@@ -72,7 +72,7 @@ def control(outcome: str = "fail", **more: Any) -> dict[str, Any]:
     }
 
 
-def soak(**more: Any) -> dict[str, Any]:
+def soak(**more: Any) -> Any:
     command = "python -m harness run cases/races/first_use/threads.py --jitter 8f3a11.2"
     return {
         "seed": "8f3a11",
@@ -83,9 +83,7 @@ def soak(**more: Any) -> dict[str, Any]:
     }
 
 
-def point(
-    rule: dict[str, Any], outcome: str = "pass", params: dict[str, Any] | None = None, **more: Any
-) -> dict[str, Any]:
+def point(rule: dict[str, Any], outcome: str = "pass", params: dict[str, Any] | None = None, **more: Any) -> Any:
     """One result. Fields that the outcome demands are filled in; keywords override them."""
     params = params or {}
     arguments = "".join(f" {key}={value}" for key, value in params.items())
@@ -174,7 +172,7 @@ Current thread 0x00007f3c24a5f740 (most recent call first):
 """
 
 
-def results() -> list[dict[str, Any]]:
+def results() -> list[Any]:
     """A run as rich as real ones: every outcome and verdict, several areas, long and short texts."""
     lazy = rule(
         "import/lazy/order",

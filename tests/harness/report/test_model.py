@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from harness.report.model import BAD, OUTCOMES, build, natural, outcome_label, totals, verdict
+from harness.report.model import build, natural, outcome_label, totals, verdict
+from harness.results import BAD, Outcome
 
 from . import sample
 
@@ -52,8 +53,8 @@ def test_every_mix_of_outcomes_has_the_verdict_of_its_worst_member() -> None:
         "unsupported": "unsupported",
     }  # fmt: skip
     order = ["broken", "error", "stale", "known", "upstream", "conforms", "unsupported"]
-    for size in range(1, len(OUTCOMES) + 1):
-        for mix in itertools.combinations(OUTCOMES, size):
+    for size in range(1, len(Outcome) + 1):
+        for mix in itertools.combinations(Outcome, size):
             worst = min((rank[outcome] for outcome in mix), key=order.index)
             assert verdict(mix) == verdict(reversed(mix)) == worst, mix
 
@@ -92,7 +93,7 @@ def test_sample_has_every_outcome_and_verdict() -> None:
 
 
 def test_totals_count_zeros() -> None:
-    assert totals([]) == dict.fromkeys(OUTCOMES, 0)
+    assert totals([]) == dict.fromkeys(Outcome, 0)
 
 
 def test_a_rules_tenth_point_comes_after_its_ninth() -> None:

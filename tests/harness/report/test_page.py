@@ -46,11 +46,11 @@ class Outline(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def page(*results: dict[str, Any]) -> str:
+def page(*results: Any) -> str:
     return render(build(list(results) or sample.results(), sample.meta()))
 
 
-def evil_results() -> list[dict[str, Any]]:
+def evil_results() -> list[Any]:
     rule = {
         **sample.rule("evil/x/1"),
         "title": f"Title {EVIL}",

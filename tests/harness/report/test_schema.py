@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import copy
 import json
+import re
+import typing
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.report import InvalidReport, build, check
-from harness.report.model import OUTCOMES, VERDICTS
+from harness import results
+from harness.report import InvalidReport, build, check, model
+from harness.report.model import VERDICTS
 from harness.report.schema import pointer, schema
+from harness.results import EXCUSABLE, Outcome
 
 from . import sample
 
 Report = dict[str, Any]
+DOCS = Path(__file__).parents[3] / "docs"
 GOOD: Report = json.loads(json.dumps(build(sample.results(), sample.meta())))
 
 
@@ -52,10 +57,67 @@ def test_run_without_rules_is_valid() -> None:
     check(build([], sample.meta()))
 
 
+TYPES: dict[Any, str] = {str: "string", Outcome: "string", int: "integer", float: "number", type(None): "null"}
+
+
+def allowed(node: dict[str, Any]) -> set[str]:
+    """Types of JSON that a schema lets through."""
+    if "$ref" in node:
+        return allowed(schema()["$defs"][node["$ref"].removeprefix("#/$defs/")])
+    if "oneOf" in node:
+        return set().union(*map(allowed, node["oneOf"]))
+    if "const" in node or "enum" in node:
+        return {TYPES[type(value)] for value in node.get("enum", [node.get("const")])}
+    return {node["type"]} if isinstance(node["type"], str) else set(node["type"])
+
+
+def typed(kind: Any) -> set[str]:
+    """Types of JSON that become this type of Python."""
+    if kind in TYPES:
+        return {TYPES[kind]}
+    if typing.get_origin(kind) is list:
+        return {"array"}
+    if typing.get_origin(kind) is dict or typing.is_typeddict(kind):
+        return {"object"}
+    return set().union(*map(typed, typing.get_args(kind)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (model.Report, None),
+        (model.JudgedRule, "rule"),
+        (results.Point, "point"),
+        (results.Control, "control"),
+        (results.Soak, "soak"),
+        (results.Expected, "expectation"),
+        (results.Failure, "failure"),
+    ],
+)
+def test_code_and_schema_know_the_same_fields(kind: Any, name: str | None) -> None:
+    node = schema() if name is None else schema()["$defs"].get(name) or schema()["properties"][name]
+    fields = typing.get_type_hints(kind)
+    assert set(fields) == set(node["required"])
+    for field, its in fields.items():
+        assert typed(its) == allowed(node["properties"][field]), field
+
+
 def test_code_and_schema_know_the_same_words() -> None:
     definitions = schema()["$defs"]
-    assert set(definitions["outcome"]["enum"]) == set(OUTCOMES) == set(schema()["properties"]["totals"]["required"])
+    assert definitions["outcome"]["enum"] == list(Outcome) == schema()["properties"]["totals"]["required"]
+    assert definitions["expectation"]["properties"]["outcome"]["enum"] == list(EXCUSABLE)
+    controls = set(Outcome) - {Outcome.FLAKE, Outcome.UPSTREAM, Outcome.XFAIL, Outcome.XPASS}
+    assert set(definitions["control"]["properties"]["outcome"]["enum"]) == controls
     assert set(definitions["rule"]["properties"]["verdict"]["enum"]) == set(VERDICTS)
+
+
+def test_the_documentation_knows_the_same_words() -> None:
+    (outcomes,) = re.findall(r"(?ms)^- \*\*outcome\*\*(.*?)^- \*\*", (DOCS / "architecture.md").read_text())
+    assert set(re.findall(r"`([a-z-]+)`", outcomes)) == set(Outcome)
+    table = re.findall(r"(?m)^\| (`.*?) \|", (DOCS / "debugging.md").read_text())
+    fields = {field for cell in table for field in re.findall(r"`(\w+)[\w.]*`", cell)}
+    assert len(fields) > 5
+    assert fields <= set(typing.get_type_hints(results.Point))
 
 
 def test_no_object_takes_unknown_keys_and_no_key_is_optional() -> None:
@@ -75,7 +137,7 @@ def test_every_property_of_a_rule_and_point_is_explained() -> None:
             ), f"{name}.{key} has no description"
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("outcome", Outcome)
 def test_removing_any_key_of_a_point_is_found(outcome: str) -> None:
     index, number = place(outcome)
     for key in list(GOOD["rules"][index]["points"][number]):

@@ -86,6 +86,12 @@ def test_known_and_stale_name_the_entry_and_the_reason() -> None:
     assert "moment=after: passes now, expected timeout (expectations/stock/2.10.0.toml:29)" in shown
 
 
+def test_a_known_fault_shows_where_it_is_discussed() -> None:
+    link = "https://example.org/issues/1"
+    known = sample.point(sample.rule("a/b/c"), "xfail", expected=sample.expected(link=link))
+    assert f"eagerly.\n      {link}\n" in table(build([known], sample.meta()), color=False)
+
+
 def test_controls_and_repetitions_are_told() -> None:
     shown = text(color=False, width=200)
     assert "moment=import: upstream: fail\n" in shown

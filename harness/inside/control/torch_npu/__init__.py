@@ -1,5 +1,5 @@
-"""Stands in front of the installed torch_npu while a control runs, so that a control which imports it is found out, in
-whatever process: what it then shows is not what PyTorch does alone."""
+"""Hides the installed torch_npu while a control runs, so that a control which imports it is found out, in whatever
+process: what it then shows is not what PyTorch does alone."""
 
 import os
 
