@@ -68,15 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "point", nargs="*", metavar="key=value", help="parameters of the point; a single value may be left out"
     )
-    run.add_argument("--subject", default="stock", help="what is judged: stock (default) or reference")
-    run.add_argument(
-        "--subject-path",
-        type=Path,
-        metavar="DIR",
-        help="directory searched for torch and torch_npu before the installed packages",
-    )
-    run.add_argument("--device", help="sim or npu; without it npu when CANN and a device node are present, else sim")
-
+    devices.add_options(run.add_argument)
     run.add_argument("--control", action="store_true", help="run the point's control instead: plain PyTorch alone")
     run.add_argument("--jitter", metavar="SEED", help="with the random delays of this repetition of a soak")
 

@@ -32,7 +32,11 @@ class Suite:
             if wanted not in known and wanted not in ids:
                 candidates = sorted(ids) if "[" in wanted else known
                 near = difflib.get_close_matches(wanted, candidates, n=4, cutoff=0.5)
-                hint = f"near: {', '.join(near)}" if near else f"the areas are {', '.join(_areas(self.cases))}"
+                hint = (
+                    f"near: {', '.join(near)}"
+                    if near
+                    else f"the areas are {', '.join(sorted({case.area for case in self.cases}))}"
+                )
                 lines.append(f"no rule starts with {prefix!r}; {hint}")
         return lines
 
@@ -63,7 +67,7 @@ def listing(points: Iterable[Point]) -> str:
     for case, points_of_it in grouped:
         facts = [case.rule, case.level, _count(points_of_it, "point")]
         facts += [f"torch_npu {case.releases}"] if str(case.releases) else []
-        lines.append("  ".join([*facts, _shown(case.path)]))
+        lines.append("  ".join([*facts, header.relative(case.path, Path.cwd())]))
         lines += textwrap.wrap(case.title, width=width, initial_indent="    ", subsequent_indent="    ")
     total = sum(points_of_it for _, points_of_it in grouped)
     return "\n".join([*lines, f"{_count(len(grouped), 'rule')}, {_count(total, 'point')}"])
@@ -88,7 +92,7 @@ def as_json(points: Iterable[Point]) -> str:
             "control": case.control is not None,
             "timeout": case.timeout,
             "points": count,
-            "file": _shown(case.path),
+            "file": header.relative(case.path, Path.cwd()),
         }
         for case, count in _by_case(points)
     ]
@@ -105,15 +109,6 @@ def _by_case(points: Iterable[Point]) -> list[tuple[Case, int]]:
     return [(cases[rule], count) for rule, count in counts.items()]
 
 
-def _shown(path: Path) -> str:
-    path, here = path.resolve(), Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
-
-
 def _prefixes(rule: str) -> list[str]:
     parts = rule.split("/")
     return ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
-
-
-def _areas(cases: Iterable[Case]) -> list[str]:
-    return sorted({case.area for case in cases})

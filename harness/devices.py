@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from packaging.version import Version
 
@@ -116,6 +117,18 @@ def find(name: str | None, prepare: bool = False) -> Device:
     if chosen not in DEVICES:
         raise Unavailable(f"unknown device {chosen!r}; known are {', '.join(DEVICES)}")
     return DEVICES[chosen](prepare)
+
+
+def add_options(add: Callable[..., Any]) -> None:
+    """The options that choose subject and device; `add` is argparse's add_argument, or pytest's addoption."""
+    add("--subject", default="stock", help="what is judged: stock (default) or reference")
+    add(
+        "--subject-path",
+        type=Path,
+        metavar="DIR",
+        help="directory searched for torch and torch_npu before the installed packages",
+    )
+    add("--device", help="sim or npu; without it npu when CANN and a device node are present, else sim")
 
 
 def _cann() -> Path | None:

@@ -282,6 +282,12 @@ def read(path: Path) -> Case:
     )
 
 
+def relative(path: Path, root: Path) -> str:
+    """The path as it is shown: relative to `root` where it lies below."""
+    path, root = path.resolve(), root.resolve()
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+
+
 def is_case_file(path: Path) -> bool:
     """Every Python file below the cases directory is a case, save names that start with an underscore."""
     return path.suffix == ".py" and not path.name.startswith(("_", "."))

@@ -86,14 +86,7 @@ RUN = pytest.StashKey[Run]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("conformance", "conformance of torch_npu (pytest cases …)")
-    group.addoption("--subject", default="stock", help="what is judged: stock (default) or reference")
-    group.addoption(
-        "--subject-path",
-        type=Path,
-        metavar="DIR",
-        help="directory searched for torch and torch_npu before the installed packages",
-    )
-    group.addoption("--device", help="sim or npu; without it npu when CANN and a device node are present, else sim")
+    devices.add_options(group.addoption)
     group.addoption(
         "--rule",
         action="append",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from . import devices, isolation, process, records, subjects
-from .header import Case, Point
+from .header import Case, Point, relative
 from .inside.protocol import DUMP_FD, RESULT_FD
 from .outcomes import Verdict, judge
 from .results import EXCUSABLE, Control, Outcome, Result
@@ -95,12 +95,8 @@ class Runner:
 
     def lacking(self, case: Case) -> str | None:
         """Why the case cannot be judged here, or None."""
-        reasons = []
-        for need in case.needs:
-            reason = devices.missing(need, self.device, self.installed)
-            if reason:
-                reasons.append(f"needs {need}: {reason}")
-        return "; ".join(reasons) or None
+        missing = ((need, devices.missing(need, self.device, self.installed)) for need in case.needs)
+        return "; ".join(f"needs {need}: {reason}" for need, reason in missing if reason) or None
 
     def applies(self, case: Case) -> bool:
         """Whether the rule speaks of the release at hand."""
@@ -116,8 +112,7 @@ class Runner:
         return shlex.join(words)
 
     def relative(self, path: Path) -> str:
-        path, root = path.resolve(), self.root.resolve()
-        return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+        return relative(path, self.root)
 
     def _result(
         self,
