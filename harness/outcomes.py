@@ -97,9 +97,11 @@ def _error(verdict: Verdict, reason: str) -> Verdict:
     return verdict
 
 
-def _failed_check(entry: dict[str, Any], afterwards: str) -> Failure:
+def _failed_check(failed: list[dict[str, Any]], afterwards: str) -> Failure:
+    entry = failed[0]
     found = [entry["found"]] if entry.get("found") is not None else []
     found += [f"{key} = {value}" for key, value in entry.get("facts", {}).items()]
+    found += [f"and {other['message']}" for other in failed[1:]]
     return failure(
         entry["message"] + afterwards,
         expected=entry.get("expected"),
