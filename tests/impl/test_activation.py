@@ -75,12 +75,15 @@ def test_nothing_is_chosen_before_torch_npu_is_imported(run: Run, program: str) 
         ),
         ("torch_npu", None, "the version of torch_npu cannot be read from its version.py"),
         ("torch", None, "the version of torch cannot be read from its version.py"),
+        ("torch_npu", "\xe9", "the version of torch_npu cannot be read from its version.py"),
+        ("torch", "\xe9", "the version of torch cannot be read from its version.py"),
     ],
 )
 def test_another_pair_is_refused_in_one_line(
     run: Run, place: Path, package: str, version: str | None, line: str
 ) -> None:
-    (place / package / "version.py").write_text(f"__version__ = {version!r}\n")
+    (place / package / "__init__.py").write_text("")
+    (place / package / "version.py").write_text(f"__version__ = {version!r}\n", encoding="latin-1")
     state, said = _state(
         run,
         "import torch_npu_lazy, torch_npu, sys\n"
@@ -91,6 +94,75 @@ def test_another_pair_is_refused_in_one_line(
     assert said.startswith(f"torch_npu_lazy: {line}")
     assert said.count("\n") == 1
     assert str(state["refusal"]) in said
+
+
+STAND_INS = {
+    "mock": "mock.MagicMock()",
+    "mocked_spec": "mock.MagicMock(__spec__=mock.MagicMock(), __file__=mock.MagicMock())",
+    "module": "types.ModuleType('torch_npu')",
+    "empty_spec": "mock.MagicMock(__spec__=importlib.machinery.ModuleSpec('torch_npu', None))",
+    "none": "None",
+    "object": "object()",
+}
+
+
+@pytest.mark.parametrize("name", ["torch_npu", "torch", "torch._dynamo"])
+@pytest.mark.parametrize("stand_in", STAND_INS)
+def test_stand_ins_in_sys_modules_disturb_no_lookup(run: Run, name: str, stand_in: str) -> None:
+    """As programs put them there for tests on a CPU. Afterwards the real one can be imported."""
+    state, said = _state(
+        run,
+        f"""
+import importlib.machinery, importlib.metadata, importlib.util, sys, types
+from unittest import mock
+import torch_npu_lazy
+with mock.patch.dict(sys.modules, {{{name!r}: {STAND_INS[stand_in]}}}):
+    from torch_npu_lazy.core.trigger import when_imported
+    when_imported("torch._dynamo", lambda module: None)
+    if {name!r} == "torch_npu":
+        importlib.metadata.entry_points()
+        next(iter(importlib.metadata.distributions(name="torch_npu_lazy")), None)
+        import torch
+    importlib.util.find_spec("colorsys")
+    import wave
+import torch_npu
+""",
+    )
+    assert state["profile"] == "torch_npu 2.13.0 with torch 2.13.0"
+    assert said == ""
+
+
+def test_finders_that_raise_leave_the_metadata_readable(run: Run) -> None:
+    state, said = _state(
+        run,
+        """
+import importlib.metadata, sys, torch_npu_lazy
+class Bad:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch_npu":
+            raise RuntimeError("odd")
+bad = Bad()
+sys.meta_path.insert(2, bad)
+importlib.metadata.entry_points()
+sys.meta_path.remove(bad)
+import torch_npu
+""",
+    )
+    assert (state["profile"], said) == ("torch_npu 2.13.0 with torch 2.13.0", "")
+
+
+def test_what_is_not_there_when_metadata_are_read_may_still_come(run: Run, tmp_path: Path) -> None:
+    state, _ = _state(
+        run,
+        f"""
+import importlib.metadata, sys, torch_npu_lazy
+sys.path.remove({str(tmp_path)!r})
+importlib.metadata.entry_points()
+sys.path.append({str(tmp_path)!r})
+import torch_npu
+""",
+    )
+    assert state["profile"] == "torch_npu 2.13.0 with torch 2.13.0"
 
 
 def test_too_late_is_said_in_one_line(run: Run) -> None:

@@ -422,7 +422,7 @@ def _fires_at_the_end(module: ModuleType, trigger: Trigger) -> bool:
     plain = type(spec)
     try:
         _Endings(spec, trigger)
-    except TypeError:  # a spec of a class that cannot be extended
+    except (TypeError, AttributeError):  # a spec of a class that cannot be extended, or a stand-in for one
         return False
     # The end may have come between the two looks. The assignment is then past; what has not been taken over fires now.
     if not spec._initializing and type(spec)._endings.triggers:

@@ -53,11 +53,9 @@ def activate() -> None:
 
 def look() -> None:
     """Choose the profile now, without importing anything of torch. For those who ask what is in force."""
-    from importlib.util import find_spec
-
     if profile is not None or refusal is not None:
         return
-    spec = find_spec(PACKAGE)
+    spec = _spec(PACKAGE)
     if spec is None:
         _refuse("torch_npu is not installed here", aloud=False)
     else:
@@ -67,9 +65,12 @@ def look() -> None:
 def _announced(context: Any) -> list[Any]:
     """For importlib.metadata: the backends that the wheel announces in later releases only."""
     # Nor to who lists certain directories, as pip does: it is in none.
-    if context.name not in (None, "torch_npu_lazy") or "path" in vars(context):
+    if getattr(context, "name", None) not in (None, "torch_npu_lazy") or "path" in getattr(context, "__dict__", ()):
         return []
-    look()
+    # Where there is none, or a stand-in, it may still come: being asked settles neither.
+    spec = _spec(PACKAGE) if PACKAGE not in sys.modules else None
+    if spec is not None:
+        _settle(spec)
     if profile is None or not profile.backends:
         return []
     from torch_npu_lazy.wheel.metadata import Announcement
@@ -178,25 +179,37 @@ def _refuse(why: str, *, aloud: bool = True) -> None:
         print(f"torch_npu_lazy: {why}", file=sys.stderr)
 
 
+def _spec(package: str) -> ModuleSpec | None:
+    """Where a package comes from, or None: there is none, or what has its name was made by hand and does not say."""
+    from importlib.machinery import ModuleSpec
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(package)
+        return spec if isinstance(spec, ModuleSpec) else None
+    except Exception as error:
+        # Stand-ins in sys.modules raise ValueError, and finders of others what they like.
+        events.record("unknown", package, events.failure(error))
+        return None
+
+
 def _origin(package: str) -> str | None:
     module = sys.modules.get(package)
     if module is not None:
         return getattr(module, "__file__", None)
-    from importlib.util import find_spec
-
-    spec = find_spec(package)
+    spec = _spec(package)
     return spec.origin if spec is not None else None
 
 
-def _version(origin: str | None) -> str | None:
+def _version(origin: object) -> str | None:
     """The public version that a package's version.py states; its local part does not count."""
-    if origin is None:
+    if not isinstance(origin, str):
         return None
     path = os.path.join(os.path.dirname(origin), "version.py")  # noqa: PTH118, PTH120
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123
             text = file.read()
-    except OSError:
+    except (OSError, ValueError):  # not there, not readable, not UTF-8
         return None
     for line in text.splitlines():
         name, _, value = line.partition("=")
