@@ -33,9 +33,9 @@ void pass(Recording& recording, Failure failure) {
     if (recording.publish) recording.publish(recording.failure.code);
 }
 
-Failure failure_of(Stream& stream) {
-    std::lock_guard lock(stream.mutex);
-    return stream.failure;
+// The work of a task that has only an announcement.
+aclError nothing() {
+    return ACL_SUCCESS;
 }
 
 void signal(Event& event, bool value) {
@@ -117,11 +117,8 @@ aclError wait_done(aclrtEvent handle, int32_t timeout) {
 // Queues a wait for `event` behind what the stream has to do; `wait` runs on the stream's worker.
 aclError queue_wait(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Event>& event, std::function<aclError()> wait) {
     event->pending_waits.fetch_add(1);
-    const aclError result = submit(*stream, "event wait", TaskKind::control, [event, wait = std::move(wait)] {
-        const aclError waited = wait();
-        event->pending_waits.fetch_sub(1);
-        return waited;
-    });
+    const aclError result = submit(*stream, "event wait", TaskKind::control, std::move(wait),
+                                   [event](const Failure&) { event->pending_waits.fetch_sub(1); });
     if (result != ACL_SUCCESS) event->pending_waits.fetch_sub(1);
     return result;
 }
@@ -130,13 +127,18 @@ aclError stream_wait(aclrtStream stream_handle, aclrtEvent event_handle) {
     FIND_OR_RETURN(stream, find_stream(stream_handle));
     FIND_OR_RETURN(event, find_event(event_handle));
     if (event->flags & ACL_EVENT_EXTERNAL) {
-        return enqueue_or_record(stream, "event wait", TaskKind::control, [event]() -> aclError {
-            event->pending_waits.fetch_add(1);
+        const Task wait = [event]() -> aclError {
             std::unique_lock lock(event->mutex);
-            const bool arrived = wait_in_worker(lock, event->signalled_changed, [&] { return event->signalled; });
+            return wait_in_worker(lock, event->signalled_changed, [&] { return event->signalled; }) ? ACL_SUCCESS : process_is_ending();
+        };
+        const Task step = [event, wait]() -> aclError {
+            event->pending_waits.fetch_add(1);
+            const aclError waited = wait();
             event->pending_waits.fetch_sub(1);
-            return arrived ? ACL_SUCCESS : process_is_ending();
-        });
+            return waited;
+        };
+        aclError result = ACL_SUCCESS;
+        return record_instead(stream, "event wait", TaskKind::control, step, result) ? result : queue_wait(stream, event, wait);
     }
     if (event->flags & ACL_EVENT_IPC)
         if (auto result = refuse_while_capturing(*stream)) return result;
@@ -205,20 +207,25 @@ SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream str
     if (auto* shared = event->between_processes()) {
         uint64_t number = 0;
         if (auto result = shared->begin(static_cast<uint64_t>(stream->id) + 1, number)) return result;
-        const aclError result = submit(*stream, "event record", TaskKind::control, [event, shared, number, stream]() -> aclError {
-            shared->pass(number, failure_of(*stream).code);
-            return ACL_SUCCESS;
-        });
+        const aclError result = submit(*stream, "event record", TaskKind::control, nothing,
+                                       [event, shared, number](const Failure& failure) { shared->pass(number, failure.code); });
         if (result != ACL_SUCCESS) shared->pass(number, result);
         return result;
     }
     if (event->flags & ACL_EVENT_EXTERNAL) {
         auto recording = std::make_shared<Recording>();
-        aclError result = enqueue_or_record(stream, "event record", TaskKind::control, [event, recording]() -> aclError {
+        const auto reached = [event, recording] {
             pass(*recording, {});
             signal(*event, true);
+        };
+        // In a graph it is a step among others that may wait for it: there it tells at once.
+        const Task step = [reached]() -> aclError {
+            reached();
             return ACL_SUCCESS;
-        });
+        };
+        aclError result = ACL_SUCCESS;
+        if (!record_instead(stream, "event record", TaskKind::control, step, result))
+            result = submit(*stream, "event record", TaskKind::control, nothing, [reached](const Failure&) { reached(); });
         std::lock_guard lock(event->mutex);
         if (result == ACL_SUCCESS) event->latest = std::move(recording);
         return result;
@@ -228,10 +235,8 @@ SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream str
     // Held until the recording is the event's latest, so that sharing the event does not miss it.
     std::lock_guard lock(event->mutex);
     if (!record_mark(stream, *recording, result)) {
-        result = submit(*stream, "event record", TaskKind::control, [recording, stream]() -> aclError {
-            pass(*recording, failure_of(*stream));
-            return ACL_SUCCESS;
-        });
+        result = submit(*stream, "event record", TaskKind::control, nothing,
+                        [recording](const Failure& failure) { pass(*recording, failure); });
     }
     if (result == ACL_SUCCESS) event->latest = std::move(recording);
     return result;

@@ -74,7 +74,7 @@ bool record_instead(const std::shared_ptr<Stream>& stream, const char* name, Tas
     if (g_recording.load() == 0) return false;
     std::lock_guard lock(capture_mutex());
     if (stream->updating) {
-        stream->update_tasks.push_back({name, kind, task});
+        stream->update_tasks.push_back({name, kind, task, {}});
         return true;
     }
     if (!stream->capture) return false;

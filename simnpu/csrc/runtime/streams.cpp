@@ -43,11 +43,14 @@ struct Departure {
 
 void start_worker(const std::shared_ptr<Stream>& stream);
 
-void finish_task(Stream& stream, Failure failure) {
+void finish_task(Stream& stream, QueuedTask& task, Failure failure) {
+    task.run = nullptr; // what it holds goes before anybody sees the stream idle
+    const Announcement announce = std::move(task.announce); // and what this holds goes after the lock
     std::lock_guard lock(stream.mutex);
     if (failure && !stream.failure) stream.failure = std::move(failure);
     ++stream.finished;
     work_in_flight().fetch_sub(1);
+    if (announce) announce(stream.failure);
     stream.quiet.notify_all();
 }
 
@@ -58,8 +61,7 @@ struct LastTask {
     bool returned = false;
     ~LastTask() {
         if (returned) return;
-        task.run = nullptr;
-        finish_task(*stream, {ACL_ERROR_INTERNAL_ERROR, std::string(task.name) + ": it ended the stream's thread (pthread_exit)"});
+        finish_task(*stream, task, {ACL_ERROR_INTERNAL_ERROR, std::string(task.name) + ": it ended the stream's thread (pthread_exit)"});
         start_worker(stream); // for what is queued behind it
     }
 };
@@ -80,8 +82,7 @@ void work_through(const std::shared_ptr<Stream>& stream) {
             failure = isolated(task.run);
             last.returned = true;
         }
-        task.run = nullptr; // what it holds goes before anybody sees the stream idle
-        finish_task(*stream, std::move(failure));
+        finish_task(*stream, task, std::move(failure));
         lock.lock();
     }
 }
@@ -169,10 +170,10 @@ std::shared_ptr<Stream> find_stream(aclrtStream handle) {
     return stream;
 }
 
-aclError submit(Stream& stream, const char* name, TaskKind kind, Task task) {
+aclError submit(Stream& stream, const char* name, TaskKind kind, Task task, Announcement announce) {
     std::unique_lock lock(stream.mutex);
     if (stream.closing) return fail(ACL_ERROR_RT_STREAM_CONTEXT, "the stream was destroyed");
-    stream.queue.push_back({name, kind, std::move(task)});
+    stream.queue.push_back({name, kind, std::move(task), std::move(announce)});
     ++stream.submitted;
     work_in_flight().fetch_add(1);
     if (!stream.worker_started) {

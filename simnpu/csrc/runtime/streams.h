@@ -23,10 +23,15 @@ enum class TaskKind {
     control, // always runs, so that nobody waits for ever: event records and waits
 };
 
+// What a task tells others when it is done, given the failure that its stream has by then. Runs under the stream's lock in the moment
+// in which the task counts as finished: whoever it wakes finds the stream that far, and whoever sees the stream that far finds it told.
+using Announcement = std::function<void(const Failure& of_stream)>;
+
 struct QueuedTask {
     const char* name;
     TaskKind kind;
     Task run;
+    Announcement announce;
 };
 
 struct Stream {
@@ -64,7 +69,7 @@ std::shared_ptr<Stream> make_stream(const std::shared_ptr<Context>& context, uin
 std::shared_ptr<Stream> find_stream(aclrtStream handle);
 
 // Queues on the worker whatever the capture state. Returns an error only if the stream was destroyed meanwhile.
-aclError submit(Stream& stream, const char* name, TaskKind kind, Task task);
+aclError submit(Stream& stream, const char* name, TaskKind kind, Task task, Announcement announce = {});
 
 // As enqueue() in core.h, for a stream already found.
 aclError enqueue_or_record(const std::shared_ptr<Stream>& stream, const char* name, TaskKind kind, Task task);

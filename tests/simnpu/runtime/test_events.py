@@ -189,6 +189,38 @@ def test_waiting_for_an_event_with_a_limit():
     acl.call("aclrtSynchronizeEventWithTimeout", event, ctypes.c_int(-1))
 
 
+@pytest.mark.parametrize("kind", ["plain", "external", "shared"])
+@on_simulator()
+def test_who_sees_an_event_reached_sees_the_stream_that_far(kind: str):
+    acl.set_device()
+    stream, waiting = acl.stream(), acl.stream()
+    event = acl.event({"plain": acl.TIME_LINE, "external": acl.EXTERNAL, "shared": acl.IPC}[kind])
+    if kind == "shared":
+        acl.call("aclrtIpcGetEventHandle", event, ctypes.create_string_buffer(64))
+    size = 1 << 20
+    memory = acl.malloc(size)
+    for number in range(300):
+        if kind == "external":
+            acl.call("aclrtResetEvent", event, stream)
+        acl.fill(memory, 1, size, stream)  # long enough that the wait below sleeps
+        acl.call("aclrtRecordEvent", event, stream)
+        acl.call("aclrtStreamWaitEvent", waiting, event)
+        # Whichever of them is asked first: the others say the same.
+        if number % 3 == 0:
+            acl.call("aclrtSynchronizeEvent", event)
+            assert acl.idle(stream), number
+        elif number % 3 == 1:
+            while not acl.reached(event):
+                pass
+            assert acl.idle(stream), number
+        else:
+            acl.call("aclrtSynchronizeStream", stream)
+            assert acl.reached(event), number
+        while acl.out("aclrtQueryEventWaitStatus", event, kind=ctypes.c_int, first=False) != 0:
+            pass
+        assert acl.idle(waiting), number
+
+
 @on_simulator()
 def test_many_threads_hand_a_value_round():
     # Each thread waits for the event of the one before it and adds one on a stream of its own.
