@@ -139,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _steering(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--devices", type=int, metavar="N", help="number of devices (SIMNPU_DEVICES)")
+    parser.add_argument("--devices", metavar="N", help="number of devices (SIMNPU_DEVICES)")
     parser.add_argument("--memory", metavar="SIZE", help="memory per device, such as 512M (SIMNPU_MEMORY)")
     parser.add_argument("--fault", metavar="RULES", help="CALL:N:error[=CODE] or CALL:N:delay=MS (SIMNPU_FAULT)")
     parser.add_argument("--visible", metavar="LIST", help="devices the program sees (ASCEND_RT_VISIBLE_DEVICES)")

@@ -27,7 +27,8 @@ class Setting:
     meaning: str
 
 
-_FAULT = r"[A-Za-z_]\w*:(\*|0*[1-9]\d*):(error(=0*[1-9]\d*)?|delay=\d+)"
+_COUNT = r"0*[1-9]\d{0,8}"
+_FAULT = rf"[A-Za-z_]\w*:(\*|{_COUNT}):(error(={_COUNT})?|delay=\d{{1,9}})"
 
 SETTINGS = (
     Setting(
@@ -38,8 +39,8 @@ SETTINGS = (
     ),
     Setting(
         "SIMNPU_MEMORY",
-        r"0*[1-9]\d*[KMG]?",
-        "give bytes per device, with a suffix K, M or G if you like (512M)",
+        r"0*[1-9](\d{0,14}|\d{0,11}K|\d{0,8}M|\d{0,5}G)",
+        "give bytes per device, at most 999999G, with a suffix K, M or G if you like (512M)",
         "memory of each device (default 2G)",
     ),
     Setting("SIMNPU_LOG", r".+", "", 'a line per CANN call goes to this file, to "stderr", or is kept in "memory"'),
@@ -47,7 +48,7 @@ SETTINGS = (
         "SIMNPU_FAULT",
         rf"{_FAULT}(,{_FAULT})*",
         "write CALL:N:error, CALL:N:error=CODE or CALL:N:delay=MILLISECONDS, with N a count from 1 or * for every call "
-        "(aclrtMalloc:3:error=207001); separate several with commas",
+        "(aclrtMalloc:3:error=207001), numbers of at most nine digits; separate several with commas",
         "makes chosen calls fail or take longer",
     ),
     Setting(
@@ -58,7 +59,7 @@ SETTINGS = (
     ),
     Setting(
         "SIMNPU_HCCL_TIMEOUT",
-        r"\d+(\.\d+)?",
+        r"\d{1,9}(\.\d{1,9})?",
         "give seconds, or 0 for no limit (0.5)",
         "how long ranks wait for each other (default: HCCL_CONNECT_TIMEOUT, HCCL_EXEC_TIMEOUT)",
     ),
@@ -78,7 +79,7 @@ def check_settings(environment: Mapping[str, str]) -> None:
             raise SettingError(f"{name} is no variable of the simulator. Remedy: write {near[0]}, or unset it")
     for setting in SETTINGS:
         value = environment.get(setting.name, "")
-        if value and not re.fullmatch(setting.pattern, value):
+        if value and not re.fullmatch(setting.pattern, value, re.ASCII):
             raise SettingError(f"{setting.name}={value} cannot be understood: {setting.remedy}")
 
 

@@ -69,7 +69,11 @@ def test_run_makes_the_libraries_load(libraries: Path):
         (["run", "--log", "/nowhere/calls.log", "--", "true"], "there is no directory /nowhere"),
         (["run", "--log", "/", "--", "true"], "SIMNPU_LOG=/ is a directory"),
         (["calls", "--log", "calls.log", "--", "true"], "unrecognized arguments: --log"),
-        (["env", "--devices", "x"], "invalid int value"),
+        (["env", "--devices", "x"], "SIMNPU_DEVICES=x cannot be understood"),
+        (["env", "--devices", "\uff12"], "SIMNPU_DEVICES=\uff12 cannot be understood"),
+        (["env", "--devices", "1_0"], "SIMNPU_DEVICES=1_0 cannot be understood"),
+        (["env", "--memory", "2000000000000G"], "at most 999999G"),
+        (["env", "--fault", "aclrtMalloc:1:delay=99999999999999999999"], "at most nine digits"),
         (["dance"], "invalid choice"),
     ],
 )

@@ -57,6 +57,20 @@ void copy_own(void* into, const void* from, uint64_t bytes) {
     if (bytes != 0 && into != from) std::memmove(into, from, bytes);
 }
 
+// At most 2^64 - 1, which no memory has: a count that is far too large must not come out small.
+uint64_t times(uint64_t a, uint64_t b) {
+    uint64_t product = 0;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+uint64_t plus(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+uint64_t bytes_of(uint64_t count, HcclDataType type) {
+    return times(count, size_of(static_cast<uint32_t>(type)));
+}
+
 // What every call asks first. Checks before anything is queued, so that the caller's line is in the traceback.
 class Checked {
 public:
@@ -82,6 +96,8 @@ public:
         if (ok() && bytes != 0 && !owns(p, bytes))
             result_ = refuse(HCCL_E_PARA, "%s (%llu bytes at %p) does not lie in live device memory", what,
                              static_cast<unsigned long long>(bytes), p);
+        if (const auto far = ok() && bytes != 0 ? out_of_reach(p) : std::nullopt)
+            result_ = refuse(HCCL_E_PARA, "%s is memory of device %d, which device %d cannot reach", what, far->owner, far->here);
         return *this;
     }
     Checked& present(const char* what, const void* p) {
@@ -115,7 +131,7 @@ Counts read_counts(const void* counts, uint32_t n) {
 uint64_t extent(const Counts& counts, const Counts& places, uint64_t element) {
     uint64_t end = 0;
     for (size_t i = 0; i < counts.size(); ++i)
-        if (counts[i] != 0) end = std::max(end, (places[i] + counts[i]) * element);
+        if (counts[i] != 0) end = std::max(end, times(plus(places[i], counts[i]), element));
     return end;
 }
 
@@ -151,7 +167,7 @@ HcclResult all_to_all(Checked& checked, const void* send, Counts send_counts, Co
 HcclResult all_gather(Checked& checked, const void* send, void* into, Counts counts, Counts places, HcclDataType type,
                       Descriptor descriptor, aclrtStream stream) {
     const uint64_t element = size_of(static_cast<uint32_t>(type));
-    const uint64_t own_bytes = checked.ok() ? counts[checked.communicator()->rank()] * element : 0;
+    const uint64_t own_bytes = checked.ok() ? times(counts[checked.communicator()->rank()], element) : 0;
     checked.memory("the send buffer", send, own_bytes).memory("the receive buffer", into, extent(counts, places, element));
     if (!checked.ok()) return checked.result();
     return submit(checked.communicator(), stream,
@@ -170,7 +186,7 @@ HcclResult all_gather(Checked& checked, const void* send, void* into, Counts cou
 HcclResult reduce_scatter(Checked& checked, const void* send, void* into, Counts counts, Counts places,
                           HcclDataType type, Descriptor descriptor, aclrtStream stream) {
     const uint64_t element = size_of(static_cast<uint32_t>(type));
-    const uint64_t own_bytes = checked.ok() ? counts[checked.communicator()->rank()] * element : 0;
+    const uint64_t own_bytes = checked.ok() ? times(counts[checked.communicator()->rank()], element) : 0;
     checked.memory("the send buffer", send, extent(counts, places, element)).memory("the receive buffer", into, own_bytes);
     if (!checked.ok()) return checked.result();
     return submit(checked.communicator(), stream,
@@ -189,7 +205,7 @@ Counts equal_counts(uint32_t n, uint64_t count) {
 
 Counts equal_places(uint32_t n, uint64_t count) {
     Counts places(n);
-    for (uint32_t i = 0; i < n; ++i) places[i] = i * count;
+    for (uint32_t i = 0; i < n; ++i) places[i] = times(i, count);
     return places;
 }
 
@@ -221,7 +237,7 @@ Problem copy_to_self(const std::vector<Item>& items, uint32_t self) {
         if (std::memcmp(&sent, &expected, sizeof sent) != 0)
             return {HCCL_E_PARA, std::string(current_name()) + ": rank " + std::to_string(self) + " sends itself " + describe(sent) + " and expects " +
                                      describe(expected)};
-        copy_own(receives[i]->buffer, sends[i]->buffer, sends[i]->count * size_of(static_cast<uint32_t>(sends[i]->type)));
+        copy_own(receives[i]->buffer, sends[i]->buffer, bytes_of(sends[i]->count, sends[i]->type));
     }
     return {};
 }
@@ -234,7 +250,7 @@ HcclResult point_to_point(const std::shared_ptr<Communicator>& communicator, std
         for (const auto& item : items) {
             if (item.peer == c.rank()) continue;
             Descriptor message = describe_item(item);
-            message.bytes = item.count * size_of(static_cast<uint32_t>(item.type));
+            message.bytes = bytes_of(item.count, item.type);
             message.number = number;
             if (item.send) exchange.send(item.peer, message, item.buffer);
             else exchange.receive(item.peer, message, item.buffer);
@@ -246,7 +262,7 @@ HcclResult point_to_point(const std::shared_ptr<Communicator>& communicator, std
 HcclResult check_item(HcclComm comm, const Item& item, std::shared_ptr<Communicator>& out) {
     Checked checked(comm);
     checked.type(item.type).rank(item.send ? "destination" : "source", item.peer);
-    checked.memory(item.send ? "the send buffer" : "the receive buffer", item.buffer, item.count * size_of(static_cast<uint32_t>(item.type)));
+    checked.memory(item.send ? "the send buffer" : "the receive buffer", item.buffer, bytes_of(item.count, item.type));
     if (checked.ok()) out = checked.communicator();
     return checked.result();
 }
@@ -296,7 +312,7 @@ SIMNPU_EXPORT HcclResult HcclAllReduce(void* sendBuf, void* recvBuf, uint64_t co
     Checked checked(comm);
     checked.type(dataType).reduction(dataType, op);
     const uint64_t element = size_of(static_cast<uint32_t>(dataType));
-    checked.memory("the send buffer", sendBuf, count * element).memory("the receive buffer", recvBuf, count * element);
+    checked.memory("the send buffer", sendBuf, bytes_of(count, dataType)).memory("the receive buffer", recvBuf, bytes_of(count, dataType));
     if (!checked.ok()) return checked.result();
     const auto descriptor = with_op(describe_call(dataType, count), op);
     return submit(checked.communicator(), stream, [=](Communicator& c, uint64_t number) {
@@ -324,7 +340,7 @@ SIMNPU_EXPORT HcclResult HcclReduce(void* sendBuf, void* recvBuf, uint64_t count
               static_cast<int>(op), root, comm);
     Checked checked(comm);
     checked.type(dataType).reduction(dataType, op).rank("root", root);
-    const uint64_t bytes = count * size_of(static_cast<uint32_t>(dataType));
+    const uint64_t bytes = bytes_of(count, dataType);
     checked.memory("the send buffer", sendBuf, bytes);
     if (checked.ok() && checked.communicator()->rank() == root) checked.memory("the receive buffer", recvBuf, bytes);
     if (!checked.ok()) return checked.result();
@@ -398,7 +414,7 @@ SIMNPU_EXPORT HcclResult HcclBroadcast(void* buf, uint64_t count, HcclDataType d
     HCCL_CALL("HcclBroadcast", "count=%llu type=%d root=%u comm=%p", static_cast<unsigned long long>(count), static_cast<int>(dataType),
               root, comm);
     Checked checked(comm);
-    const uint64_t bytes = count * size_of(static_cast<uint32_t>(dataType));
+    const uint64_t bytes = bytes_of(count, dataType);
     checked.type(dataType).rank("root", root).memory("the buffer", buf, bytes);
     if (!checked.ok()) return checked.result();
     const auto descriptor = with_root(describe_call(dataType, count), root);
@@ -418,9 +434,9 @@ SIMNPU_EXPORT HcclResult HcclScatter(void* sendBuf, void* recvBuf, uint64_t recv
     HCCL_CALL("HcclScatter", "count=%llu type=%d root=%u comm=%p", static_cast<unsigned long long>(recvCount), static_cast<int>(dataType),
               root, comm);
     Checked checked(comm);
-    const uint64_t bytes = recvCount * size_of(static_cast<uint32_t>(dataType));
+    const uint64_t bytes = bytes_of(recvCount, dataType);
     checked.type(dataType).rank("root", root).memory("the receive buffer", recvBuf, bytes);
-    if (checked.ok() && checked.communicator()->rank() == root) checked.memory("the send buffer", sendBuf, bytes * checked.ranks());
+    if (checked.ok() && checked.communicator()->rank() == root) checked.memory("the send buffer", sendBuf, times(bytes, checked.ranks()));
     if (!checked.ok()) return checked.result();
     const auto descriptor = with_root(describe_call(dataType, recvCount), root);
     return submit(checked.communicator(), stream, [=](Communicator& c, uint64_t number) {

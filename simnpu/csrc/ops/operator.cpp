@@ -70,6 +70,8 @@ std::string validation_error(const TensorState& state) {
     if (!owns(first, bytes))
         return c10::str("lies at ", static_cast<const void*>(first), ", ", bytes,
                         " bytes: that is not within one live allocation of the device");
+    if (const auto far = out_of_reach(first))
+        return c10::str("is on device ", far->owner, ", which device ", far->here, " cannot reach: all tensors must be on one device");
     return {};
 }
 

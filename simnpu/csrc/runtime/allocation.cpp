@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cinttypes>
 #include <cstring>
 
 namespace simnpu {
@@ -62,6 +63,7 @@ aclError release(void* p, MemoryKind kind) {
         return fail(ACL_ERROR_RT_PARAM_INVALID, "%p is inside an allocation; only its start 0x%zx can be freed", p, found.base);
     if (found.kind != kind) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p was not allocated by the matching call", p);
     if (!address_space().take(address, found)) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p was freed meanwhile", p);
+    if (kind == MemoryKind::pinned) host_registrations().drop(address, found.size);
     if (kind == MemoryKind::device) {
         withdraw_memory(found);
         return_capacity(found.device, found.size);
@@ -70,10 +72,24 @@ aclError release(void* p, MemoryKind kind) {
     return ACL_SUCCESS;
 }
 
-aclError register_host(void* ptr, uint64_t size) {
+// Whether every page of the range is mapped in this process.
+bool is_mapped(uintptr_t address, size_t size) {
+    const uintptr_t first = address / page_rounded(1) * page_rounded(1);
+    return ::msync(reinterpret_cast<void*>(first), address - first + size, MS_ASYNC) == 0;
+}
+
+aclError register_host(void* ptr, uint64_t size, bool mapped) {
     if (!ptr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "a null pointer or 0 bytes");
-    if (!address_space().add({reinterpret_cast<uintptr_t>(ptr), size, MemoryKind::registered, -1, 0}))
+    const auto address = reinterpret_cast<uintptr_t>(ptr);
+    if (size > UINTPTR_MAX - address) return fail(ACL_ERROR_RT_PARAM_INVALID, "%p + %" PRIu64 " bytes runs past the last address", ptr, size);
+    Allocation found;
+    const bool pinned = address_space().at(address, found) && found.kind == MemoryKind::pinned && address_space().covers(address, size);
+    if (!pinned && !is_mapped(address, size))
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%p + %" PRIu64 " bytes is not all memory of this process", ptr, size);
+    if (!pinned && !address_space().add({address, size, MemoryKind::registered, -1, 0}))
         return fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part of the range is registered or allocated already");
+    if (!host_registrations().add(address, size, mapped))
+        return fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part of the range is registered already");
     return ACL_SUCCESS;
 }
 
@@ -110,23 +126,22 @@ SIMNPU_EXPORT aclError aclrtFreeHost(void* hostPtr) {
 SIMNPU_EXPORT aclError aclrtHostRegister(void* ptr, uint64_t size, aclrtHostRegisterType type, void** devPtr) {
     SIMNPU_CALL("aclrtHostRegister", "ptr=%p size=%llu type=%d", ptr, static_cast<unsigned long long>(size), static_cast<int>(type));
     if (!devPtr) return fail(ACL_ERROR_RT_PARAM_INVALID, "a null pointer or 0 bytes");
-    const aclError result = register_host(ptr, size);
+    const aclError result = register_host(ptr, size, type == ACL_HOST_REGISTER_MAPPED);
     if (result == ACL_SUCCESS) *devPtr = ptr;
     return result;
 }
 
 SIMNPU_EXPORT aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint32_t flag) {
     SIMNPU_CALL("aclrtHostRegisterV2", "ptr=%p size=%llu flag=%u", ptr, static_cast<unsigned long long>(size), flag);
-    return register_host(ptr, size);
+    return register_host(ptr, size, flag & ACL_HOST_REG_MAPPED);
 }
 
 SIMNPU_EXPORT aclError aclrtHostUnregister(void* ptr) {
     SIMNPU_CALL("aclrtHostUnregister", "ptr=%p", ptr);
-    Allocation found;
-    if (!ptr || !address_space().at(reinterpret_cast<uintptr_t>(ptr), found) || found.kind != MemoryKind::registered ||
-        found.base != reinterpret_cast<uintptr_t>(ptr))
+    const auto address = reinterpret_cast<uintptr_t>(ptr);
+    if (!host_registrations().take(address))
         return fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, "%p is not the start of registered memory", ptr);
-    address_space().take(found.base, found);
+    address_space().take_if([address](const Allocation& a) { return a.kind == MemoryKind::registered && a.base == address; });
     return ACL_SUCCESS;
 }
 

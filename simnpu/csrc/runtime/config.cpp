@@ -2,13 +2,15 @@
 
 #include "simnpu/cann.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
 
 namespace simnpu {
 namespace {
+
+constexpr uint64_t kMostMemory = 999999ULL << 30;
+constexpr int64_t kLargestNumber = 999999999;
 
 std::string_view environment(const char* name) {
     const char* value = std::getenv(name);
@@ -33,7 +35,7 @@ bool parse_bytes(std::string_view text, uint64_t& out) {
         }
     }
     if (shift) text.remove_suffix(1);
-    if (!whole_number(text, out) || out == 0 || out > (UINT64_MAX >> shift)) return false;
+    if (!whole_number(text, out) || out == 0 || out > (kMostMemory >> shift)) return false;
     out <<= shift;
     return true;
 }
@@ -48,20 +50,24 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     }
 }
 
+bool positive(std::string_view text, int64_t& out) {
+    return whole_number(text, out) && out > 0 && out <= kLargestNumber;
+}
+
 bool parse_fault(std::string_view text, FaultRule& rule) {
     auto parts = split(text, ':');
     if (parts.size() != 3 || parts[0].empty()) return false;
     rule.call = std::string(parts[0]);
-    if (parts[1] != "*" && (!whole_number(parts[1], rule.nth) || rule.nth == 0)) return false;
+    if (parts[1] != "*" && !positive(parts[1], rule.nth)) return false;
     auto action = parts[2];
     if (action == "error") {
         rule.value = ACL_ERROR_RT_INTERNAL_ERROR;
         return true;
     }
-    if (action.substr(0, 6) == "error=") return whole_number(action.substr(6), rule.value) && rule.value > 0;
+    if (action.substr(0, 6) == "error=") return positive(action.substr(6), rule.value);
     if (action.substr(0, 6) == "delay=") {
         rule.delay = true;
-        return whole_number(action.substr(6), rule.value) && rule.value >= 0;
+        return whole_number(action.substr(6), rule.value) && rule.value >= 0 && rule.value <= kLargestNumber;
     }
     return false;
 }
@@ -77,14 +83,14 @@ Config read() {
             complain("SIMNPU_DEVICES", text, "give the number of devices, 0 to 64");
     if (auto text = environment("SIMNPU_MEMORY"); !text.empty())
         if (!parse_bytes(text, result.memory))
-            complain("SIMNPU_MEMORY", text, "give bytes per device, with a suffix K, M or G if you like (512M)");
+            complain("SIMNPU_MEMORY", text, "give bytes per device, at most 999999G, with a suffix K, M or G if you like (512M)");
     if (auto text = environment("SIMNPU_FAULT"); !text.empty())
         for (auto part : split(text, ',')) {
             FaultRule rule;
             if (!parse_fault(part, rule)) {
                 complain("SIMNPU_FAULT", part,
                          "write CALL:N:error, CALL:N:error=CODE or CALL:N:delay=MILLISECONDS, with N a count from 1 or * for "
-                         "every call (aclrtMalloc:3:error=207001); separate several with commas");
+                         "every call (aclrtMalloc:3:error=207001), numbers of at most nine digits; separate several with commas");
                 break;
             }
             result.faults.push_back(rule);
@@ -100,24 +106,24 @@ const Config& config() {
     return instance;
 }
 
-std::vector<int32_t> visible_devices() {
+VisibleDevices visible_devices() {
     const auto count = static_cast<int32_t>(config().devices);
-    std::vector<int32_t> devices;
+    VisibleDevices visible;
     const char* chosen = std::getenv("ASCEND_RT_VISIBLE_DEVICES");
     if (!chosen) {
-        for (int32_t i = 0; i < count; ++i) devices.push_back(i);
-        return devices;
+        for (int32_t i = 0; i < count; ++i) visible.physical.push_back(i);
+        return visible;
     }
-    // The list counts up to its first entry that is no device or was named before.
-    for (auto part : split(chosen, ',')) {
-        part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
-        while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+    // The list counts up to its first entry that is no device, and up to the first character that is no part of a list.
+    const std::string_view text(chosen);
+    for (auto part : split(text.substr(0, text.find_first_not_of("0123456789,")), ',')) {
         int32_t device = -1;
-        if (!whole_number(part, device) || device < 0 || device >= count) break;
-        if (std::find(devices.begin(), devices.end(), device) != devices.end()) break;
-        devices.push_back(device);
+        if (!whole_number(part, device)) break;
+        if (!visible.physical.empty() && device <= visible.physical.back()) return {{}, false};
+        if (device >= count) break;
+        visible.physical.push_back(device);
     }
-    return devices;
+    return visible;
 }
 
 } // namespace simnpu

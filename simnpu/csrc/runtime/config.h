@@ -9,7 +9,7 @@ namespace simnpu {
 
 struct FaultRule {
     std::string call;
-    uint64_t nth = 0; // 0: every call
+    int64_t nth = 0; // 0: every call
     bool delay = false;
     int64_t value = 0; // error code, or milliseconds of delay
 };
@@ -24,8 +24,13 @@ struct Config {
 
 const Config& config();
 
-// Logical -> physical device numbers after ASCEND_RT_VISIBLE_DEVICES. Read on each use until the first device is set, because
-// programs set the variable after importing torch_npu.
-std::vector<int32_t> visible_devices();
+struct VisibleDevices {
+    std::vector<int32_t> physical; // by logical number
+    bool ascending = true;         // else the runtime has no device at all
+};
+
+// What ASCEND_RT_VISIBLE_DEVICES says. Read on each use until the first device is set, because programs set the variable after
+// importing torch_npu.
+VisibleDevices visible_devices();
 
 } // namespace simnpu

@@ -39,7 +39,7 @@ aclError check_host_range(const char* what, const void* p, size_t bytes, bool an
     if (!address_space().at(reinterpret_cast<uintptr_t>(p), found)) return ACL_SUCCESS;
     if (found.on_device() && !any_kind)
         return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s %p is device memory, but the copy kind says host", what, p);
-    if (!owns(p, bytes))
+    if (!address_space().covers(reinterpret_cast<uintptr_t>(p), bytes))
         return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s %p + %zu bytes runs past its allocation (%zu bytes at 0x%zx)", what,
                     p, bytes, found.size, found.base);
     return ACL_SUCCESS;
@@ -49,6 +49,12 @@ aclError check_copy(const void* dst, size_t room, const void* src, size_t bytes,
     if (kind < kHostToHost || kind > kInterDeviceToDevice) return fail(ACL_ERROR_RT_PARAM_INVALID, "unknown copy kind %d", kind);
     if (bytes > room) return fail(ACL_ERROR_RT_PARAM_INVALID, "%zu bytes do not fit the destination's %zu", bytes, room);
     if (bytes == 0) return ACL_SUCCESS;
+    if (kind == kDeviceToDevice || kind == kInterDeviceToDevice)
+        for (const void* p : {static_cast<const void*>(dst), src})
+            if (const auto far = out_of_reach(p))
+                return fail(ACL_ERROR_RT_PARAM_INVALID,
+                            "%p is memory of device %d, which device %d cannot reach: call aclrtDeviceEnablePeerAccess first", p,
+                            far->owner, far->here);
     const bool any = kind == kDefault;
     if (auto result = writes_device(kind) ? check_device_range("destination", dst, bytes)
                                           : check_host_range("destination", dst, bytes, any))

@@ -2,9 +2,12 @@
 
 #include "config.h"
 #include "errors.h"
+#include "memory.h"
+#include "simnpu/core.h"
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 
 namespace simnpu {
@@ -22,7 +25,7 @@ Machine& machine() {
 
 void freeze(Machine& all) {
     if (all.frozen) return;
-    all.visible = visible_devices();
+    all.visible = visible_devices().physical;
     all.devices.resize(all.visible.size());
     all.frozen = true;
 }
@@ -45,18 +48,42 @@ std::shared_ptr<Context> current_context() {
     return nullptr;
 }
 
-int32_t device_count() {
+namespace {
+
+VisibleDevices visible_now() {
     auto& all = machine();
     std::lock_guard lock(all.mutex);
-    return static_cast<int32_t>(all.frozen ? all.visible.size() : visible_devices().size());
+    return all.frozen ? VisibleDevices{all.visible} : visible_devices();
 }
 
+aclError check_order(const VisibleDevices& visible) {
+    if (visible.ascending) return ACL_SUCCESS;
+    return fail(ACL_ERROR_RT_NO_DEVICE, "ASCEND_RT_VISIBLE_DEVICES=%s must be configured in ascending order, each device once",
+                std::getenv("ASCEND_RT_VISIBLE_DEVICES"));
+}
+
+} // namespace
+
 bool valid_device(int64_t device) {
-    const auto count = device_count();
+    const auto visible = visible_now();
+    if (check_order(visible)) return false;
+    const auto count = static_cast<int32_t>(visible.physical.size());
     if (device >= 0 && device < count) return true;
     fail(ACL_ERROR_RT_INVALID_DEVICEID, "there is no device %lld, only %d (SIMNPU_DEVICES, ASCEND_RT_VISIBLE_DEVICES)",
          static_cast<long long>(device), count);
     return false;
+}
+
+bool reaches(int32_t device, int32_t other) {
+    return device == other || machine().peers[static_cast<size_t>(device)][static_cast<size_t>(other)];
+}
+
+std::optional<OutOfReach> out_of_reach(const void* p) {
+    Allocation found;
+    const auto context = t_context.lock();
+    if (!context || !address_space().at(reinterpret_cast<uintptr_t>(p), found)) return std::nullopt;
+    if (!found.on_device() || reaches(context->device, found.device)) return std::nullopt;
+    return OutOfReach{context->device, found.device};
 }
 
 namespace {
@@ -82,15 +109,18 @@ bool device_info(aclrtDevAttr attr, int32_t device, int64_t& value) {
     case kMemoryAttribute: value = static_cast<int64_t>(config().memory); return true;
     case kL2Attribute: value = kL2Bytes; return true;
     case kChipAttribute:
-    {
-        auto& all = machine();
-        std::lock_guard lock(all.mutex);
-        value = (all.frozen ? all.visible : visible_devices())[static_cast<size_t>(device)];
-        return true;
-    }
+ value = visible_now().physical[static_cast<size_t>(device)]; return true;
     case kVirtualAttribute: value = 0; return true; // no part of a divided device
     default: return false;
     }
+}
+
+aclError set_peer_access(int32_t peer, bool enabled) {
+    if (!valid_device(peer)) return thread_errors().last;
+    FIND_OR_RETURN(context, current_context());
+    if (context->device == peer) return fail(ACL_ERROR_RT_PARAM_INVALID, "device %d is the current device itself", peer);
+    machine().peers[static_cast<size_t>(context->device)][static_cast<size_t>(peer)] = enabled;
+    return ACL_SUCCESS;
 }
 
 bool known_option(aclSysParamOpt option) {
@@ -105,7 +135,17 @@ using namespace simnpu;
 SIMNPU_EXPORT aclError aclrtGetDeviceCount(uint32_t* count) {
     SIMNPU_CALL("aclrtGetDeviceCount");
     if (!count) return is_null("the result pointer");
-    *count = static_cast<uint32_t>(device_count());
+    const auto visible = visible_now();
+    if (auto result = check_order(visible)) return result;
+    *count = static_cast<uint32_t>(visible.physical.size());
+    return ACL_SUCCESS;
+}
+
+// The driver's own count, before ASCEND_RT_VISIBLE_DEVICES: torch_npu asks it first. No header of the wheel declares it.
+SIMNPU_EXPORT int drvGetDevNum(uint32_t* count) {
+    SIMNPU_CALL_ALWAYS("drvGetDevNum");
+    if (!count) return is_null("the result pointer");
+    *count = config().devices;
     return ACL_SUCCESS;
 }
 
@@ -192,20 +232,14 @@ SIMNPU_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t* canAccessPeer, int32_t 
     return ACL_SUCCESS;
 }
 
-// All simulated devices share the host's memory, so peers can always reach each other.
 SIMNPU_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
     SIMNPU_CALL("aclrtDeviceEnablePeerAccess", "peer=%d flags=%u", peerDeviceId, flags);
-    if (!valid_device(peerDeviceId)) return thread_errors().last;
-    FIND_OR_RETURN(context, current_context());
-    if (context->device == peerDeviceId)
-        return fail(ACL_ERROR_RT_PARAM_INVALID, "device %d is the current device itself", peerDeviceId);
-    return ACL_SUCCESS;
+    return set_peer_access(peerDeviceId, true);
 }
 
 SIMNPU_EXPORT aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId) {
     SIMNPU_CALL("aclrtDeviceDisablePeerAccess", "peer=%d", peerDeviceId);
-    if (!valid_device(peerDeviceId)) return thread_errors().last;
-    return ACL_SUCCESS;
+    return set_peer_access(peerDeviceId, false);
 }
 
 SIMNPU_EXPORT aclError aclrtDeviceGetBareTgid(int32_t* pid) {

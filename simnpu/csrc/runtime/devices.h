@@ -43,12 +43,14 @@ struct Device {
 struct Machine {
     std::mutex mutex;
     bool frozen = false; // the list of visible devices is fixed
-    std::vector<int32_t> visible;
+    std::vector<int32_t> visible; // physical numbers by logical ones
     std::vector<Device> devices;
     bool initialized = false;
     std::array<std::atomic<int64_t>, 3> options{}; // by aclSysParamOpt, for contexts yet to come
     std::atomic<int> saturation{ACL_RT_OVERFLOW_MODE_INFNAN};
     std::atomic<uint64_t> execute_timeout_us{0};
+    // [a][b]: work on device a may touch the memory of device b (aclrtDeviceEnablePeerAccess). By logical number.
+    std::array<std::array<std::atomic<bool>, 64>, 64> peers{};
 };
 
 Machine& machine();
@@ -65,6 +67,7 @@ std::shared_ptr<Context> current_context();
 // True if `device` is one of the visible devices; else records the error.
 bool valid_device(int64_t device);
 
-int32_t device_count();
+// Whether work on `device` may touch memory of `other`: its own, or a peer's.
+bool reaches(int32_t device, int32_t other);
 
 } // namespace simnpu

@@ -141,7 +141,7 @@ aclError stream_wait(aclrtStream stream_handle, aclrtEvent event_handle) {
         return record_instead(stream, "event wait", TaskKind::control, step, result) ? result : queue_wait(stream, event, wait);
     }
     if (event->flags & ACL_EVENT_IPC)
-        if (auto result = refuse_while_capturing(*stream)) return result;
+        if (auto result = refuse_and_invalidate(*stream)) return result;
     if (auto* shared = event->between_processes()) {
         const uint64_t number = shared->recorded.load();
         if (number == 0) return ACL_SUCCESS;
@@ -203,7 +203,7 @@ SIMNPU_EXPORT aclError aclrtRecordEvent(aclrtEvent event_handle, aclrtStream str
     FIND_OR_RETURN(event, find_event(event_handle));
     FIND_OR_RETURN(stream, find_stream(stream_handle));
     if (event->flags & ACL_EVENT_IPC)
-        if (auto result = refuse_while_capturing(*stream)) return result;
+        if (auto result = refuse_and_invalidate(*stream)) return result;
     if (auto* shared = event->between_processes()) {
         uint64_t number = 0;
         if (auto result = shared->begin(static_cast<uint64_t>(stream->id) + 1, number)) return result;

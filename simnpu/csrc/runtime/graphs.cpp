@@ -52,6 +52,10 @@ aclError invalidated(const Capture& capture) {
     return fail(ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED, "the capture is no longer valid: %s", capture.invalid_because.c_str());
 }
 
+aclError refused_as_captured() {
+    return fail(ACL_ERROR_RT_STREAM_CAPTURED, "the stream is being captured, its work is recorded and does not run");
+}
+
 std::shared_ptr<Model> find_model(aclmdlRI handle) {
     auto model = models().find(handle);
     if (!model) fail(ACL_ERROR_RT_PARAM_INVALID, "%p is no live model (destroyed, its device reset, or never one)", handle);
@@ -137,9 +141,15 @@ bool join_capture(const std::shared_ptr<Stream>& stream, const Recording& record
 aclError refuse_while_capturing(Stream& stream) {
     if (g_recording.load() == 0) return ACL_SUCCESS;
     std::lock_guard lock(capture_mutex());
+    return stream.capture ? refused_as_captured() : ACL_SUCCESS;
+}
+
+aclError refuse_and_invalidate(Stream& stream) {
+    if (g_recording.load() == 0) return ACL_SUCCESS;
+    std::lock_guard lock(capture_mutex());
     if (!stream.capture) return ACL_SUCCESS;
     invalidate(*stream.capture, std::string(current_name()) + " was called on a stream under capture");
-    return fail(ACL_ERROR_RT_STREAM_CAPTURED, "the stream is being captured, its work is recorded and does not run");
+    return refused_as_captured();
 }
 
 aclError refuse_legacy_while_capturing(const char* type, aclrtStream handle) {
@@ -156,7 +166,6 @@ aclError refuse_while_device_captures(int32_t device) {
     std::lock_guard lock(capture_mutex());
     for (const auto& capture : active_captures()) {
         if (capture->origin->device != device) continue;
-        invalidate(*capture, std::string(current_name()) + " was called during the capture");
         return fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "a stream of device %d is being captured", device);
     }
     return ACL_SUCCESS;
@@ -381,10 +390,16 @@ SIMNPU_EXPORT aclError aclmdlRIDebugJsonPrint(aclmdlRI handle, const char* path 
     FIND_OR_RETURN(model, find_model(handle));
     std::ofstream file(path);
     std::lock_guard lock(model->mutex);
-    file << "{\"model\": " << model->id << ", \"tasks\": [";
-    for (size_t i = 0; i < model->nodes.size(); ++i)
-        file << (i ? ", " : "") << "{\"name\": \"" << model->nodes[i].name << "\", \"stream\": " << model->nodes[i].stream_id << "}";
-    file << "]}\n";
+    // A list of complete events of the trace format. Nothing has run, so a task's time is its place: tasks follow each other in the
+    // order of recording, which is that of a replay.
+    file << "[";
+    for (size_t i = 0; i < model->nodes.size(); ++i) {
+        const auto& node = model->nodes[i];
+        file << (i ? ",\n" : "\n") << R"( {"name": ")" << node.name << R"(", "ph": "X", "pid": "model)" << model->id << R"(", "tid": "stream)"
+             << node.stream_id << R"(", "ts": )" << i << R"(, "dur": 1, "args": {"Model Id": )" << model->id << R"(, "Stream Id": )"
+             << node.stream_id << R"(, "Task Id": )" << i << "}}";
+    }
+    file << "\n]\n";
     file.close();
     if (!file) return fail(ACL_ERROR_RT_FILE_WRITE, "cannot write %s: %s", path, std::strerror(errno));
     return ACL_SUCCESS;

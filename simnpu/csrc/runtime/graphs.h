@@ -55,11 +55,13 @@ bool record_mark(const std::shared_ptr<Stream>& stream, Recording& recording, ac
 // If the recording or the stream belongs to a capture, makes the stream part of it (or fails); false if neither does.
 bool join_capture(const std::shared_ptr<Stream>& stream, const Recording& recording, aclError& result);
 
-// Waiting for a stream that only records would wait for ever: refuses, and invalidates the capture. ACL_SUCCESS if not captured.
+// Waiting for a stream that only records would wait for ever: refuses, and the capture goes on. ACL_SUCCESS if not captured.
 aclError refuse_while_capturing(Stream& stream);
+aclError refuse_while_device_captures(int32_t device);
+// What should have become part of the graph and cannot: refuses, and invalidates the capture. ACL_SUCCESS if not captured.
+aclError refuse_and_invalidate(Stream& stream);
 // Operators of the legacy path cannot be recorded: refuses one on a stream under capture, and invalidates the capture.
 aclError refuse_legacy_while_capturing(const char* type, aclrtStream handle);
-aclError refuse_while_device_captures(int32_t device);
 
 // Synchronous copies run beside every stream, so the modes "global" and "thread local" forbid them.
 aclError refuse_unsafe_during_capture();

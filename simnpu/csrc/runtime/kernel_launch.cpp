@@ -1,8 +1,10 @@
 // Kernel launches: blocks of host code, one after the other on the stream's worker.
+#include "devices.h"
 #include "errors.h"
 #include "kernel_binaries.h"
 #include "kernel_guard.h"
 #include "memory.h"
+#include "streams.h"
 #include "simnpu/core.h"
 
 #include <runtime/runtime/rt.h>
@@ -74,12 +76,24 @@ aclError check_slack(const Kernel& kernel, const std::vector<Allocation>& alloca
     return result;
 }
 
-aclError run(const Kernel& kernel, const Arguments& arguments, uint32_t count) {
+// Another device's memory faults at the kernel's first touch, unless access to it was enabled.
+aclError check_reach(const Kernel& kernel, const std::vector<Allocation>& allocations, int32_t device) {
+    for (size_t i = 0; i < allocations.size(); ++i)
+        if (const auto& memory = allocations[i]; !reaches(device, memory.device))
+            return fail(ACL_ERROR_RT_AICORE_EXCEPTION,
+                        "kernel %s on device %d was given memory of device %d, which it cannot reach: pointer %zu of its arguments, into "
+                        "the allocation of %zu bytes at 0x%zx. Remedy: launch it on the device of its tensors (torch.npu.device)",
+                        kernel.name.c_str(), device, memory.device, i + 1, memory.size, memory.base);
+    return ACL_SUCCESS;
+}
+
+aclError run(const Kernel& kernel, const Arguments& arguments, uint32_t count, int32_t device) {
     static std::mutex& atomics = *new std::mutex;
     std::unique_lock alone(atomics, std::defer_lock);
     if (kernel.code->flags & SIMNPU_KERNEL_ATOMIC) alone.lock();
 
     const auto allocations = allocations_of(arguments);
+    if (auto result = check_reach(kernel, allocations, device)) return result;
     if (auto result = check_slack(kernel, allocations, "was not run, because something before it wrote out of bounds")) return result;
     Blocks blocks{*kernel.code, arguments.begin(), count};
     const Fault fault = guarded(run_blocks, &blocks);
@@ -118,7 +132,8 @@ aclError launch(const void* function, uint32_t blocks, const void* args, size_t 
     if (auto result = check_launch(*kernel, blocks, args, size)) return result;
     const auto arguments = std::make_shared<Arguments>(*kernel);
     arguments->fill(*kernel, args, size);
-    return enqueue(stream, [=]() -> aclError { return run(*kernel, *arguments, blocks); });
+    FIND_OR_RETURN(target, find_stream(stream));
+    return enqueue(stream, [=, device = target->device]() -> aclError { return run(*kernel, *arguments, blocks, device); });
 }
 
 // The arguments are in device memory, and read there when the kernel's turn comes.
@@ -126,11 +141,12 @@ aclError launch_with_device_arguments(const void* function, uint32_t blocks, con
     FIND_OR_RETURN(kernel, find_kernel(function));
     if (auto result = check_launch(*kernel, blocks, args, size)) return result;
     if (auto result = check_device_range("arguments", args, size)) return result;
-    return enqueue(stream, [=]() -> aclError {
+    FIND_OR_RETURN(target, find_stream(stream));
+    return enqueue(stream, [=, device = target->device]() -> aclError {
         if (auto result = check_device_range("arguments", args, size)) return result;
         Arguments arguments(*kernel);
         arguments.fill(*kernel, args, size);
-        return run(*kernel, arguments, blocks);
+        return run(*kernel, arguments, blocks, device);
     });
 }
 

@@ -61,6 +61,7 @@ aclError reset(int32_t device) {
     auto& all = machine();
     std::lock_guard lock(all.mutex);
     all.devices[static_cast<size_t>(device)] = Device{};
+    for (auto& reaches : all.peers[static_cast<size_t>(device)]) reaches = false;
     return first ? raise(first) : ACL_SUCCESS;
 }
 

@@ -84,6 +84,38 @@ bool AddressSpace::near(uintptr_t address, size_t distance, Allocation& out) con
     return found;
 }
 
+bool HostRegistrations::add(uintptr_t base, size_t size, bool mapped) {
+    std::lock_guard lock(mutex_);
+    const auto next = by_base_.lower_bound(base);
+    if (next != by_base_.end() && next->first - base < size) return false;
+    if (next != by_base_.begin())
+        if (const auto before = std::prev(next); base - before->first < before->second.size) return false;
+    return by_base_.emplace(base, Range{size, mapped}).second;
+}
+
+bool HostRegistrations::take(uintptr_t base) {
+    std::lock_guard lock(mutex_);
+    return by_base_.erase(base) == 1;
+}
+
+void HostRegistrations::drop(uintptr_t base, size_t size) {
+    std::lock_guard lock(mutex_);
+    by_base_.erase(by_base_.lower_bound(base), by_base_.lower_bound(base + size));
+}
+
+bool HostRegistrations::maps(uintptr_t address, size_t bytes) const {
+    std::lock_guard lock(mutex_);
+    const auto next = by_base_.upper_bound(address);
+    if (next == by_base_.begin()) return false;
+    const auto& [base, range] = *std::prev(next);
+    return range.mapped && address - base < range.size && bytes <= range.size - (address - base);
+}
+
+HostRegistrations& host_registrations() {
+    static HostRegistrations& instance = *new HostRegistrations;
+    return instance;
+}
+
 std::atomic<int64_t>& work_in_flight() {
     static std::atomic<int64_t> count{0};
     return count;
@@ -246,7 +278,10 @@ aclError check_device_range(const char* what, const void* p, size_t bytes) {
     Allocation found;
     if (!address_space().at(address, found))
         return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s %p is not in live device memory (freed, or host memory)", what, p);
-    if (!found.on_device()) return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s %p is host memory, not device memory", what, p);
+    if (!found.on_device()) {
+        if (host_registrations().maps(address, bytes)) return ACL_SUCCESS;
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s %p is host memory, not device memory", what, p);
+    }
     if (!address_space().covers(address, bytes))
         return fail(ACL_ERROR_RT_PARAM_INVALID, "the %s %p + %zu bytes runs past its allocation (%zu bytes at 0x%zx)", what,
                     p, bytes, found.size, found.base);
@@ -254,7 +289,10 @@ aclError check_device_range(const char* what, const void* p, size_t bytes) {
 }
 
 bool owns(const void* p, size_t bytes) {
-    return address_space().covers(reinterpret_cast<uintptr_t>(p), bytes);
+    const auto address = reinterpret_cast<uintptr_t>(p);
+    Allocation found;
+    if (!address_space().at(address, found)) return false;
+    return found.on_device() ? address_space().covers(address, bytes) : host_registrations().maps(address, bytes);
 }
 
 aclError map_device_pages(int32_t device, size_t bytes, void*& out, uint64_t& offset) {

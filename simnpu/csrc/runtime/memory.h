@@ -66,6 +66,25 @@ private:
 
 AddressSpace& address_space();
 
+// What aclrtHostRegister was told of host memory, pinned or the caller's own. A device may touch what was registered as mapped.
+class HostRegistrations {
+public:
+    bool add(uintptr_t base, size_t size, bool mapped); // false if the range touches a registered one
+    bool take(uintptr_t base);
+    void drop(uintptr_t base, size_t size); // every one that begins there
+    bool maps(uintptr_t address, size_t bytes) const;
+
+private:
+    struct Range {
+        size_t size;
+        bool mapped;
+    };
+    mutable std::mutex mutex_;
+    std::map<uintptr_t, Range> by_base_;
+};
+
+HostRegistrations& host_registrations();
+
 // Takes `bytes` of the device's capacity; records an out-of-memory error if there is not enough.
 aclError take_capacity(int32_t device, size_t bytes);
 void return_capacity(int32_t device, size_t bytes);

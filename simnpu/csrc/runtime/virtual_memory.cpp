@@ -19,6 +19,7 @@ namespace simnpu {
 namespace {
 
 constexpr size_t kGranularity = 2UL << 20;
+constexpr size_t kLargestReservation = 1UL << 47; // half of what a process can address
 
 struct Physical {
     int fd = -1;
@@ -99,6 +100,8 @@ SIMNPU_EXPORT aclError aclrtReserveMemAddress(void** virPtr, size_t size, size_t
     SIMNPU_CALL("aclrtReserveMemAddress", "size=%zu alignment=%zu expect=%p flags=%llu", size, alignment, expectPtr,
                 static_cast<unsigned long long>(flags));
     if (!virPtr || size == 0) return fail(ACL_ERROR_RT_PARAM_INVALID, "a null pointer or 0 bytes");
+    if (size > kLargestReservation)
+        return fail(ACL_ERROR_RT_PARAM_INVALID, "%zu bytes are more than the %zu that addresses have room for", size, kLargestReservation);
     // Over-reserve, then give back what lies outside the aligned range and its guards: device addresses are multiples of the granularity.
     const size_t whole = size + kGranularity + 2 * kGuardBytes;
     void* pages = ::mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

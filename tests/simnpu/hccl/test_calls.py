@@ -364,9 +364,26 @@ def test_arguments_that_cannot_be():
     place = ctypes.addressof(host)
     acl.refuses(hccl.PARAMETER, "does not lie in live device memory", "HcclBroadcast", place, 1, 2, 0, comm, stream)
     acl.refuses(hccl.PARAMETER, "does not lie in live device memory", "HcclBroadcast", p, 1 << 20, 2, 0, comm, stream)
+    for wraps in (1 << 62, (1 << 62) + 1, (1 << 64) - 1):  # times 4 bytes: 0, 4, less than 0
+        many = ctypes.c_uint64(wraps)
+        for name, arguments in (
+            ("HcclBroadcast", (p, many, 2, 0)),
+            ("HcclAllReduce", (p, p, many, 2, 0)),
+            ("HcclReduce", (p, p, many, 2, 0, 0)),
+            ("HcclAllGather", (p, p, many, 2)),
+            ("HcclReduceScatter", (p, p, many, 2, 0)),
+            ("HcclScatter", (p, p, many, 2, 0)),
+            ("HcclAlltoAll", (p, many, 2, p, many, 2)),
+            ("HcclSend", (p, many, 2, 0)),
+        ):
+            acl.refuses(hccl.PARAMETER, "does not lie in live device memory", name, *arguments, comm, stream)
+    acl.set_device(1)
+    far = acl.malloc(4)
+    acl.set_device(0)
+    acl.refuses(hccl.PARAMETER, "is memory of device 1", "HcclBroadcast", far, 1, 2, 0, comm, stream)
     acl.set_device(1)
     other = acl.stream()
-    acl.refuses(hccl.PARAMETER, "the stream is on device 1", "HcclBroadcast", p, 1, 2, 0, comm, other)
+    acl.refuses(hccl.PARAMETER, "the stream is on device 1", "HcclBroadcast", far, 1, 2, 0, comm, other)
 
 
 @on_simulator(fault="HcclBarrier:1:error=4,HcclBarrier:2:error")

@@ -164,6 +164,10 @@ MALFORMED = [
     ("SIMNPU_FAULT", "aclrtMalloc:1:delay=-5"),
     ("SIMNPU_FAULT", "aclrtMalloc:1:error,"),
     ("SIMNPU_FAULT", ":1:error"),
+    ("SIMNPU_FAULT", "aclrtMalloc:1:error=4294967296"),
+    ("SIMNPU_FAULT", "aclrtMalloc:4294967296:error"),
+    ("SIMNPU_FAULT", "aclrtMalloc:1:delay=99999999999999999999"),
+    ("SIMNPU_FAULT", "aclrtMalloc:1:delay=\uff15"),
     ("SIMNPU_DEVICES", "two"),
     ("SIMNPU_DEVICES", "-1"),
     ("SIMNPU_DEVICES", "65"),
@@ -171,6 +175,10 @@ MALFORMED = [
     ("SIMNPU_MEMORY", "1.5G"),
     ("SIMNPU_MEMORY", "2T"),
     ("SIMNPU_MEMORY", "G"),
+    ("SIMNPU_MEMORY", "2000000000000G"),
+    ("SIMNPU_MEMORY", "99999999999999999999"),
+    ("SIMNPU_MEMORY", "\uff15G"),
+    ("SIMNPU_DEVICES", "\uff12"),
 ]
 
 

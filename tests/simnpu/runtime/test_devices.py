@@ -10,6 +10,8 @@ import acl
 import pytest
 from isolated import on_simulator
 
+NO_DEVICE = 207004
+
 
 def count() -> int:
     return acl.out("aclrtGetDeviceCount", kind=ctypes.c_uint32)
@@ -35,7 +37,22 @@ def test_a_machine_without_devices():
 
 
 @pytest.mark.parametrize(
-    ("chosen", "seen"), [("1", [1]), ("2, 0", [2, 0]), ("0,7,1", [0]), ("1,1", [1]), ("", []), ("x", []), ("-1", [])]
+    ("chosen", "seen"),
+    [
+        ("1", [1]),
+        ("0,2", [0, 2]),
+        ("01,2", [1, 2]),
+        ("0,7,8", [0]),
+        ("0,99999999999", [0]),
+        ("0,,1", [0]),
+        ("0, 1", [0]),
+        ("2,x", [2]),
+        (" 1,2", []),
+        ("", []),
+        ("x", []),
+        ("-1", []),
+        ("\uff11", []),
+    ],
 )
 @on_simulator(devices=3)
 def test_visible_devices_count_up_to_the_first_that_makes_no_sense(chosen: str, seen: list[int]):
@@ -43,6 +60,57 @@ def test_visible_devices_count_up_to_the_first_that_makes_no_sense(chosen: str, 
     assert count() == len(seen)
     chips = [acl.out("aclrtGetLogicDevIdByUserDevId", n, kind=ctypes.c_int32, first=False) for n in range(len(seen))]
     assert chips == seen
+
+
+@pytest.mark.parametrize("chosen", ["1,0", "1,1", "0,2,1", "0,1,0,x"])
+@on_simulator(devices=3)
+def test_visible_devices_that_do_not_ascend_leave_no_device(chosen: str):
+    os.environ["ASCEND_RT_VISIBLE_DEVICES"] = chosen
+    message = f"ASCEND_RT_VISIBLE_DEVICES={chosen} must be configured in ascending order"
+    acl.refuses(NO_DEVICE, message, "aclrtGetDeviceCount", ctypes.byref(ctypes.c_uint32()))
+    acl.refuses(NO_DEVICE, message, "aclrtSetDevice", 0)
+    assert acl.out("drvGetDevNum", kind=ctypes.c_uint32) == 3, "the driver counts what is there"
+    os.environ["ASCEND_RT_VISIBLE_DEVICES"] = "0,1"
+    assert count() == 2
+
+
+@on_simulator(devices=3, torch=True)
+def test_torch_sees_the_visible_devices_until_the_first_use():
+    import torch
+    import torch_npu  # noqa: F401
+
+    for chosen, seen in (("1,0", 0), ("3,1", 0), (" 1, 2", 0), ("0,2", 2), ("2", 1), ("1,2", 2)):
+        os.environ["ASCEND_RT_VISIBLE_DEVICES"] = chosen
+        assert (torch.npu.is_available(), torch.npu.device_count()) == (seen > 0, seen), chosen
+    assert torch.ones(2, device="npu:1").sum().item() == 2.0
+    assert torch.npu.device_count() == 2
+
+
+@on_simulator()
+def test_peers_reach_each_other_once_that_is_enabled_and_in_that_direction():
+    acl.set_device(1)
+    far = acl.malloc(8)
+    acl.write(far, b"far data")
+    acl.set_device(0)
+    near, stream = acl.malloc(8), acl.stream()
+    refusal = f"0x{far:x} is memory of device 1, which device 0 cannot reach"
+
+    def copies_are_refused() -> None:
+        acl.refuses(acl.PARAM_INVALID, refusal, "aclrtMemcpyAsync", near, 8, far, 8, acl.DEVICE_TO_DEVICE, stream)
+        acl.refuses(acl.PARAM_INVALID, refusal, "aclrtMemcpy", far, 8, near, 8, acl.DEVICE_TO_DEVICE)
+
+    copies_are_refused()
+    acl.set_device(1)
+    acl.call("aclrtDeviceEnablePeerAccess", 0, 0)
+    acl.set_device(0)
+    copies_are_refused()
+    acl.call("aclrtDeviceEnablePeerAccess", 1, 0)
+    acl.copy(near, far, 8, stream)
+    acl.call("aclrtSynchronizeStream", stream)
+    assert acl.read(near, 8) == b"far data"
+    acl.call("aclrtDeviceDisablePeerAccess", 1)
+    copies_are_refused()
+    acl.refuses(acl.PARAM_INVALID, "the current device itself", "aclrtDeviceEnablePeerAccess", 0, 0)
 
 
 @on_simulator(devices=3)

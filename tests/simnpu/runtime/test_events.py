@@ -131,6 +131,7 @@ def test_events_order_streams_of_two_devices():
     acl.fill(here, ord("7"), 8, producer)
     acl.call("aclrtRecordEvent", event, producer)
     acl.set_device(1)
+    acl.call("aclrtDeviceEnablePeerAccess", 0, 0)
     consumer, there = acl.stream(), acl.malloc(8)
     acl.call("aclrtStreamWaitEvent", consumer, event)
     acl.copy(there, here, 8, consumer)

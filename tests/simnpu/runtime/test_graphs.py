@@ -136,18 +136,43 @@ def test_a_capture_whose_side_stream_is_not_waited_for_is_refused(late: bool):
 
 
 @on_simulator()
-def test_what_would_wait_for_recorded_work_is_refused_and_spoils_the_capture():
+def test_what_would_wait_for_recorded_work_is_refused_and_the_capture_goes_on():
+    acl.set_device()
+    stream, memory = acl.stream(), acl.malloc(8)
+    acl.write(memory, b"--------")
+    place = ctypes.byref(ctypes.c_void_p())
+    begin(stream)
+    for at, (code, name, arguments) in enumerate(
+        (
+            (STREAM_CAPTURED, "aclrtSynchronizeStream", (stream,)),
+            (STREAM_CAPTURED, "aclrtSynchronizeStreamWithTimeout", (stream, 1)),
+            (STREAM_CAPTURED, "aclrtStreamQuery", (stream, place)),
+            (STREAM_CAPTURED, "aclrtDestroyStream", (stream,)),
+            (STREAM_CAPTURED, "aclrtDestroyStreamForce", (stream,)),
+            (UNSAFE, "aclrtSynchronizeDevice", ()),
+            (UNSAFE, "aclrtSynchronizeDeviceWithTimeout", (1,)),
+        )
+    ):
+        acl.refuses(code, name, name, *arguments)
+        assert state(stream) == 1, name
+        acl.fill(memory + at, ord("0") + at, 1, stream)
+    model = end(stream)
+    assert acl.read(memory, 8) == b"--------"
+    replay(model, stream)
+    assert acl.read(memory, 8) == b"0123456-"
+
+
+@on_simulator()
+def test_depending_on_something_outside_is_refused_and_spoils_the_capture():
     acl.set_device()
     stream, other = acl.stream(), acl.stream()
     place = ctypes.byref(ctypes.c_void_p())
-    event = acl.event()
+    event, shared = acl.event(), acl.event(acl.IPC)
     acl.call("aclrtRecordEvent", event, other)
     for code, name, arguments in (
-        (STREAM_CAPTURED, "aclrtSynchronizeStream", (stream,)),
-        (STREAM_CAPTURED, "aclrtStreamQuery", (stream, place)),
-        (STREAM_CAPTURED, "aclrtDestroyStream", (stream,)),
-        (UNSAFE, "aclrtSynchronizeDevice", ()),
         (SIDE_DEPENDENCY, "aclrtStreamWaitEvent", (stream, event)),
+        (STREAM_CAPTURED, "aclrtStreamWaitEvent", (stream, shared)),
+        (STREAM_CAPTURED, "aclrtRecordEvent", (shared, stream)),
     ):
         begin(stream)
         acl.refuses(code, name, name, *arguments)
@@ -316,7 +341,11 @@ def test_a_graph_can_be_extended_and_shown():
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "graph.json"
         acl.call("aclmdlRIDebugJsonPrint", model, str(path).encode(), 0)
-        assert [task["name"] for task in json.loads(path.read_text())["tasks"]] == ["aclrtMemsetAsync"] * 2
+        tasks = json.loads(path.read_text())
+        assert [task["name"] for task in tasks] == ["aclrtMemsetAsync"] * 2
+        assert [(task["ph"], task["ts"], task["dur"]) for task in tasks] == [("X", 0, 1), ("X", 1, 1)]
+        number = acl.out("aclrtStreamGetId", stream, kind=ctypes.c_int32, first=False)
+        assert {(task["tid"], task["args"]["Stream Id"]) for task in tasks} == {(f"stream{number}", number)}
         acl.refuses(107010, "cannot write", "aclmdlRIDebugJsonPrint", model, f"{directory}/no/graph.json".encode(), 0)
 
 

@@ -129,6 +129,25 @@ def test_what_lies_behind_the_input_is_not_what_lay_behind_the_output():
 
 
 @on_simulator()
+def test_memory_of_another_device_faults_until_access_to_it_is_enabled():
+    acl.set_device(1)
+    far = acl.malloc(PAGE)
+    stream, stub = _prepare("write_at")
+    kernels.launch(stub, stream, far, 3)
+    expected = (
+        "kernel write_at on device 0 was given memory of device 1, which it cannot reach: pointer 1 of its arguments, "
+        f"into the allocation of {PAGE} bytes at 0x{far:x}"
+    )
+    acl.refuses(EXCEPTION, expected, "aclrtSynchronizeStream", stream)
+    assert acl.read(far, PAGE) == bytes(PAGE)
+    acl.call("aclrtDeviceEnablePeerAccess", 1, 0)
+    kernels.launch(stub, stream, far, 3)
+    acl.call("aclrtSynchronizeStream", stream)
+    assert acl.read(far, PAGE) != bytes(PAGE)
+    _still_works(stream)
+
+
+@on_simulator()
 def test_reserved_ranges_have_guards_too():
     stream, stub = _prepare("write_at")
     size = 2 << 20

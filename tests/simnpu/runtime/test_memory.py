@@ -94,6 +94,7 @@ def test_copies_move_bytes_between_all_places():
     acl.set_device(1)
     second = acl.malloc(64)
     pinned = acl.out("aclrtMallocHost", 64)
+    acl.call("aclrtDeviceEnablePeerAccess", 0, 0)
     acl.call("aclrtMemcpy", second, 64, first, 64, acl.DEVICE_TO_DEVICE)
     acl.call("aclrtMemcpy", pinned, 64, second, 64, acl.DEFAULT)
     assert ctypes.string_at(pinned, 64) == data
@@ -153,6 +154,52 @@ def test_pointers_tell_where_they_point():
     acl.refuses(507910, "registered", "aclrtHostRegisterV2", ctypes.addressof(foreign), 64, 0)
     acl.call("aclrtHostUnregister", ctypes.addressof(foreign))
     acl.refuses(507911, "not the start of registered", "aclrtHostUnregister", ctypes.addressof(foreign))
+
+
+@on_simulator()
+def test_only_memory_of_the_process_can_be_registered():
+    acl.set_device()
+    for address, size in (
+        (0x1234, 64),
+        (1 << 46, 64),
+        (ctypes.addressof(ctypes.create_string_buffer(64)), (1 << 64) - 1),
+        ((1 << 64) - 64, 128),
+        (acl.malloc(64), (1 << 64) - 4096),
+    ):
+        wide = ctypes.c_uint64(size)
+        place = ctypes.byref(ctypes.c_void_p())
+        acl.refuses(acl.PARAM_INVALID, "bytes", "aclrtHostRegister", ctypes.c_uint64(address), wide, 0, place)
+        acl.refuses(acl.PARAM_INVALID, "bytes", "aclrtHostRegisterV2", ctypes.c_uint64(address), wide, 2)
+
+
+@on_simulator()
+def test_pinned_memory_can_be_registered_and_the_device_then_works_on_it():
+    acl.set_device()
+    pinned, stream = acl.out("aclrtMallocHost", 8192), acl.stream()
+    acl.refuses(acl.PARAM_INVALID, "is host memory", "aclrtMemset", pinned, 8, 0, 8)
+    assert acl.out("aclrtHostRegister", pinned, 4096, 0, first=False) == pinned
+    acl.refuses(507910, "registered", "aclrtHostRegisterV2", pinned + 64, 64, 2)
+    acl.call("aclrtHostRegisterV2", pinned + 4096, 4096, 0x10000000)  # pinned only, not mapped
+    acl.fill(pinned, ord("p"), 4096, stream)
+    acl.call("aclrtSynchronizeStream", stream)
+    assert ctypes.string_at(pinned, 4097) == b"p" * 4096 + b"\0"
+    acl.refuses(acl.PARAM_INVALID, "is host memory", "aclrtMemset", pinned + 4096, 8, 0, 8)
+    acl.refuses(acl.PARAM_INVALID, "is host memory", "aclrtMemset", pinned, 8192, 0, 8192)
+    acl.call("aclrtHostUnregister", pinned)
+    acl.refuses(507911, "not the start of registered", "aclrtHostUnregister", pinned)
+    acl.refuses(acl.PARAM_INVALID, "is host memory", "aclrtMemset", pinned, 8, 0, 8)
+    acl.call("aclrtFreeHost", pinned)
+    acl.refuses(507911, "not the start of registered", "aclrtHostUnregister", pinned + 4096)
+
+
+@on_simulator()
+def test_address_ranges_that_cannot_be_are_refused():
+    acl.set_device()
+    for size in ((1 << 64) - 1, (1 << 64) - 4096, (1 << 47) + 1):
+        place = ctypes.byref(ctypes.c_void_p())
+        acl.refuses(acl.PARAM_INVALID, "than the", "aclrtReserveMemAddress", place, ctypes.c_uint64(size), 0, None, 1)
+        for name in ("aclrtMalloc", "aclrtMallocHost"):
+            assert acl.code(name, place, ctypes.c_uint64(size), 0) == acl.OUT_OF_MEMORY, name
 
 
 class Properties(ctypes.Structure):

@@ -280,26 +280,72 @@ def test_a_pool_within_a_pool():
 
 
 @on_simulator(torch=True)
-def test_a_synchronize_during_capture_invalidates_it_with_the_runtime_s_code():
+def test_a_synchronize_during_capture_is_refused_and_the_capture_goes_on():
     import torch
     import torch_npu  # noqa: F401
 
     source = torch.ones(4, device="npu")
-
-    def capture() -> None:
-        with torch.npu.graph(torch.npu.NPUGraph()):
-            source.add_(1)
-            # ACL_ERROR_RT_STREAM_CAPTURED
-            refused(torch.npu.current_stream().synchronize, "107027", "is being captured")
-
-    refused(capture, "507903")  # ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED
-    source.add_(1)
-    assert source.tolist() == [2.0] * 4, "nothing of the capture has run, and the device works on"
-    later = torch.npu.NPUGraph()
-    with torch.npu.graph(later):
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        source.add_(1)
+        # ACL_ERROR_RT_STREAM_CAPTURED
+        refused(torch.npu.current_stream().synchronize, "107027", "is being captured")
         source.mul_(3)
-    later.replay()
-    assert source.tolist() == [6.0] * 4, "a later capture works"
+    assert source.tolist() == [1.0] * 4, "nothing of the capture has run"
+    graph.replay()
+    assert source.tolist() == [6.0] * 4
+
+
+@on_simulator(torch=True)
+def test_a_dumped_graph_is_a_trace_that_torch_npu_can_read():
+    import json
+    import tempfile
+
+    import torch
+    import torch_npu  # noqa: F401
+    from torch_npu.npu._npugraph_utils import align_trace_json
+
+    source = torch.ones(4, device="npu")
+    side = torch.npu.Stream()
+    graph = torch.npu.NPUGraph()
+    graph.enable_debug_mode()
+    with torch.npu.graph(graph):
+        source.add_(1)
+        side.wait_stream(torch.npu.current_stream())
+        with torch.npu.stream(side):
+            source.mul_(3)
+        torch.npu.current_stream().wait_stream(side)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "graph.json"
+        graph.debug_dump(str(path))
+        aligned = json.loads(Path(align_trace_json(path, None)).read_text())
+    work = [event for event in aligned if event["ph"] == "X"]
+    assert [event["name"] for event in work] == ["aclnnInplaceAdds", "aclnnInplaceMuls"]
+    assert len({event["tid"] for event in work}) == 2
+
+
+@on_simulator(torch=True)
+def test_swapped_memory_is_host_memory_that_the_device_works_on():
+    import torch
+    import torch_npu
+
+    swapped = torch_npu.empty_with_swapped_memory([4], dtype=torch.float32, device="npu:0")
+    swapped.fill_(2).mul_(torch.arange(4.0, device="npu"))
+    assert swapped.tolist() == [0.0, 2.0, 4.0, 6.0]
+    swapped.copy_(torch.ones(4))
+    assert (swapped + 1).tolist() == [2.0] * 4
+
+
+@on_simulator(torch=True)
+def test_a_tensor_of_another_device_is_reached_by_copies_and_by_operators_only_once_a_copy_has_opened_the_way():
+    import torch
+    import torch_npu  # noqa: F401
+
+    here, there = torch.ones(2, device="npu:0"), torch.ones(2, device="npu:1")
+    refused(lambda: here + there, "161002", "is on device 1, which device 0 cannot reach")
+    assert there.to("npu:0").tolist() == [1.0, 1.0]
+    # torch_npu opened both directions for the copy, and never closes them.
+    assert (here + there).tolist() == [2.0, 2.0]
 
 
 @on_simulator(torch=True)

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #define SIMNPU_API __attribute__((visibility("default")))
 // In front of every C entry point that the wheel links to or looks up by name.
@@ -49,8 +50,16 @@ SIMNPU_API aclError is_null(const char* what, aclError code = ACL_ERROR_RT_PARAM
 // The error to return from an entry point that exists only because the wheel needs the symbol.
 SIMNPU_API aclError not_simulated();
 
-// True if [p, p + bytes) lies inside one live device, pinned or registered allocation.
+// True if [p, p + bytes) lies inside one live allocation that a device can touch: its own, or host memory registered as mapped.
 SIMNPU_API bool owns(const void* p, std::size_t bytes);
+
+struct OutOfReach {
+    int here;  // the device of this thread's context
+    int owner; // the device whose memory it is
+};
+
+// Says so if the memory at `p` belongs to a device that this thread's device has no access to (aclrtDeviceEnablePeerAccess).
+SIMNPU_API std::optional<OutOfReach> out_of_reach(const void* p);
 
 // Counts as work in flight while it lives: memory that is freed meanwhile stays mapped. For work that has checked its memory
 // and is not queued yet.
