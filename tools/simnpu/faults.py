@@ -56,6 +56,10 @@ _PINNED = (
     "the process (std::terminate below TensorImpl's destructor)"
 )
 _NO_PINNED = "torch_npu: pin_memory() does not look whether it got memory, and copies to address 0"
+_NO_COUNT = (
+    "torch_npu: is_available() takes an error for no device, as torch's does; device_count() asks the driver, which "
+    "knows"
+)
 KNOWN: dict[tuple[str, str], str] = {
     ("aclrtCreateEventExWithFlag", "1"): _PINNED,
     ("aclrtCreateEventExWithFlag", "*"): _PINNED,
@@ -63,10 +67,8 @@ KNOWN: dict[tuple[str, str], str] = {
     ("aclrtRecordEvent", "*"): _PINNED,
     ("aclrtMallocHost", "1"): _NO_PINNED,
     ("aclrtMallocHost", "*"): _NO_PINNED,
-    (
-        "aclrtGetDeviceCount",
-        "1",
-    ): "torch_npu: is_available() takes an error for no device, as torch's does; later calls are right",
+    ("aclrtGetDeviceCount", "1"): _NO_COUNT,
+    ("aclrtGetDeviceCount", "*"): _NO_COUNT,
     ("aclrtGetSocName", "1"): "torch_npu: takes no name for an empty one",
     ("aclrtGetSocName", "*"): "torch_npu: takes no name for an empty one",
     ("aclrtProcessReport", "*"): (
