@@ -75,6 +75,9 @@ opcoverage: setup ## run PyTorch's operator database on the simulator against th
 faults: setup ## make every call to the simulated runtime fail in turn; writes docs/faults.md
 	$(BIN)/python tools/simnpu/faults.py $(ARGS)
 
+fuzz: setup ## what the harness reads, 10,000 times damaged: records, headers, expectations
+	FUZZ_EXAMPLES=10000 $(BIN)/python -m pytest tests/harness/test_fuzz.py -n $(JOBS) $(ARGS)
+
 stress: setup ## use the simulator for 10 minutes from many threads; fails for an error or growth
 	$(BIN)/python tools/simnpu/stress.py $(ARGS)
 

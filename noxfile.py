@@ -39,7 +39,7 @@ if shutil.which("pyenv"):
 )
 def judge(session: nox.Session) -> None:
     """The tests of the harness, the report and the mechanisms of lazy initialisation under one Python."""
-    session.install("--quiet", "--editable", ".")
+    session.install("--quiet", "--editable", ".", "hypothesis")
     # A browser shows a page alike whichever Python wrote it, and takes its time.
     # Those of the overlay need torch.
     left_out = ("--ignore=tests/harness/report/test_page.py", "--ignore=tests/impl/overlay")

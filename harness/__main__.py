@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import catalogue, devices, header, isolation, output, subjects
 from .explain import explain
+from .report.text import plain
 from .results import NOT_JUDGED, Outcome
 from .runner import Runner
 
@@ -112,7 +113,7 @@ def _run(options: argparse.Namespace) -> int:
     if result["outcome"] == Outcome.PASS:
         print(f"pass: {result['checks']} checks, {result['seconds']} s")
         return 0
-    print(explain(result))
+    print(plain(explain(result)))
     if result["outcome"] in NOT_JUDGED:
         return 2
     return 0 if result["outcome"] == Outcome.UPSTREAM else 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .header import Case, Point, tomllib
+from .header import Case, Point, TomlError, toml
 from .results import EXCUSABLE, NEEDS_NO_EXCUSE, Expected, Outcome, Result
 
 FIELDS = ("rule", "points", "outcome", "reason", "link")
@@ -50,14 +50,20 @@ def read(path: Path, cases: Iterable[Case], shown: str) -> list[Expectation]:
     Raises ExpectationError with all problems: bad TOML, unknown or missing fields, a rule or point that does not exist,
     a point of which two entries speak.
     """
-    if not path.is_file():
+    if not path.exists() and not path.is_symlink():
         return []
-    source = path.read_text(encoding="utf-8")
     try:
-        document = tomllib.loads(source)
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"line (\d+)", str(error))
-        raise ExpectationError(f"{shown}:{line[1] if line else 1}: not valid TOML: {error}") from None
+        if not path.is_file():
+            raise ExpectationError(f"{shown}:1: is no regular file; remove it, or write the expectations there")
+        source = path.read_text(encoding="utf-8-sig")
+        document = toml(source)
+    except OSError as error:
+        raise ExpectationError(f"{shown}:1: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ExpectationError(f"{shown}:{line}: not UTF-8: byte {error.object[error.start]:#04x}") from None
+    except TomlError as error:
+        raise ExpectationError(f"{shown}:{error.line or 1}: not valid TOML: {error}") from None
 
     lines = [number for number, line in enumerate(source.splitlines(), 1) if re.match(r"\s*\[\[\s*expect\s*\]\]", line)]
     problems = [f"{shown}:1: unknown table {name!r}; write [[expect]]" for name in document if name != "expect"]

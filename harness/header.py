@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import re
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +28,27 @@ LEVELS = ("must", "should")
 FIELDS = ("level", "matrix", "needs", "timeout", "releases", "control")
 REQUIRED = ("level",)
 DEFAULT_TIMEOUT = 120.0
+LONGEST_TIMEOUT = 86_400.0
 
 # The pattern that PEP 723 gives as the format's definition.
 SCRIPT_BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
+
+
+class TomlError(ValueError):
+    """A text that is no TOML; `line` counts from 1, 0 where it is not known."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        found = re.search(r"line (\d+)", message)
+        self.line = int(found[1]) if found else 0
+
+
+def toml(text: str) -> dict[str, Any]:
+    """Parse TOML. Raises TomlError whatever is wrong with it: syntax, a number of thousands of digits, deep nesting."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise TomlError(str(error) if isinstance(error, ValueError) else "nested too deeply") from None
 
 
 class HeaderError(Exception):
@@ -52,6 +72,8 @@ class Case:
     needs: tuple[str, ...]
     timeout: float
     releases: SpecifierSet
+    imports_subject: bool
+    """Whether the case imports torch_npu in its first layer of statements, at every point."""
     control: Mapping[str, Any] | None = None
     """Which points have a control: those that these parameters select, as in an expectation; None: none."""
 
@@ -161,7 +183,9 @@ def read(path: Path) -> Case:
             path, 1, f"run by hand, the case would hide Python's own module {path.stem!r}; give it another name"
         )
     try:
-        source = path.read_text(encoding="utf-8")
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise HeaderError(path, 1, "is no regular file; a case is a Python file")
+        source = path.read_text(encoding="utf-8-sig")  # Python, too, passes over a byte order mark
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -173,9 +197,13 @@ def read(path: Path) -> Case:
         tree = ast.parse(source, filename=str(path))
     except SyntaxError as error:
         raise HeaderError(path, error.lineno or 1, f"not valid Python: {error.msg}") from None
-    except ValueError:
+    except ValueError as error:
+        if "\0" not in source:
+            raise HeaderError(path, 1, f"not valid Python: {error}") from None
         line = source.count("\n", 0, source.index("\0")) + 1
         raise HeaderError(path, line, "not valid Python: a null byte") from None
+    except (RecursionError, MemoryError):
+        raise HeaderError(path, 1, "not valid Python: nested too deeply") from None
 
     docstring = ast.get_docstring(tree)
     if not docstring:
@@ -194,12 +222,11 @@ def read(path: Path) -> Case:
     lines = block["content"].splitlines()
     content = "\n".join(line[2:] if line.startswith("# ") else line[1:] for line in lines)
     try:
-        document = tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
-        inside = re.search(r"line (\d+)", str(error))
-        offset = int(inside[1]) if inside else 0
-        raise HeaderError(path, first + offset, f"the PEP 723 block is not valid TOML: {error}") from None
-    table = document.get("tool", {}).get("conformance")
+        document = toml(content)
+    except TomlError as error:
+        raise HeaderError(path, first + error.line, f"the PEP 723 block is not valid TOML: {error}") from None
+    tool = document.get("tool")
+    table = tool.get("conformance") if isinstance(tool, dict) else None
     if not isinstance(table, dict):
         raise HeaderError(path, first, "the PEP 723 block has no [tool.conformance] table")
 
@@ -235,8 +262,12 @@ def read(path: Path) -> Case:
         for value in values:
             if not isinstance(value, (str, int, float, bool)):
                 raise wrong("matrix", f"matrix.{key}: {value!r} is neither text, number nor boolean")
-            if re.search(r"[\s,\[\]=]", spell(value)) or not spell(value):
-                raise wrong("matrix", f"matrix.{key}: {value!r} is empty or has a blank , = [ or ]")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise wrong("matrix", f"matrix.{key}: {value!r} is no number that a report can hold")
+            if re.search(r"[\s,\[\]=]", spell(value)) or not spell(value) or not spell(value).isprintable():
+                raise wrong(
+                    "matrix", f"matrix.{key}: {value!r} is empty or has a blank , = [ or ], or an unprintable mark"
+                )
         if len(set(spelt)) < len(spelt):
             raise wrong("matrix", f"matrix.{key} names a value twice")
 
@@ -244,13 +275,13 @@ def read(path: Path) -> Case:
     if not isinstance(needs, list):
         raise wrong("needs", "needs is not a list of capabilities")
     for need in needs:
-        if need not in FLAGS and not (isinstance(need, str) and COUNTED.fullmatch(need)):
+        if not isinstance(need, str) or (need not in FLAGS and not COUNTED.fullmatch(need)):
             known = ", ".join([*sorted(FLAGS), "devices>=N", "python>=X.Y", "torch>=X"])
             raise wrong("needs", f"unknown capability {need!r}; known are {known}")
 
     timeout = table.get("timeout", DEFAULT_TIMEOUT)
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
-        raise wrong("timeout", f"timeout {timeout!r} is not a positive number of seconds")
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout <= LONGEST_TIMEOUT:
+        raise wrong("timeout", f"timeout {timeout!r} is not a positive number of seconds, up to {LONGEST_TIMEOUT:g}")
 
     releases = table.get("releases", "")
     try:
@@ -278,6 +309,7 @@ def read(path: Path) -> Case:
         needs=tuple(needs),
         timeout=float(timeout),
         releases=specifier,
+        imports_subject=any(_imports(statement, "torch_npu") for statement in tree.body),
         control=({} if control else None) if isinstance(control, bool) else control,
     )
 
@@ -309,6 +341,16 @@ def read_all(directory: Path) -> tuple[list[Case], list[HeaderError]]:
         except FileNotFoundError:
             errors.append(HeaderError(path, 1, "a link to a file that is not there; remove it"))
     return sorted(cases, key=lambda case: case.rule), errors
+
+
+def _imports(statement: ast.stmt, package: str) -> bool:
+    if isinstance(statement, ast.Import):
+        return any(alias.name.partition(".")[0] == package for alias in statement.names)
+    return (
+        isinstance(statement, ast.ImportFrom)
+        and not statement.level
+        and (statement.module or "").partition(".")[0] == package
+    )
 
 
 def _place(path: Path) -> tuple[str, str, str]:

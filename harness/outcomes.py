@@ -27,8 +27,17 @@ class Verdict:
     leaked: list[str] = field(default_factory=list)
 
 
-def judge(ended: Ended, records: Records, contradiction: str | None, timeout: float, size_limit: int) -> Verdict:
-    """Decide. The order matters: a broken judge first, then what is certainly wrong, a pass last."""
+def judge(
+    ended: Ended,
+    records: Records,
+    contradiction: str | None,
+    timeout: float,
+    size_limit: int,
+    *,
+    loads: str | None = None,
+) -> Verdict:
+    """Decide. The order matters: a broken judge first, then what is certainly wrong, a pass last. `loads`: a package
+    without which nothing was judged."""
     verdict = Verdict(
         outcome=Outcome.PASS,
         signal=signal_name(-ended.returncode) if ended.returncode < 0 else None,
@@ -80,6 +89,8 @@ def judge(ended: Ended, records: Records, contradiction: str | None, timeout: fl
     if records.unsupported is not None:
         verdict.outcome, verdict.reason = Outcome.UNSUPPORTED, records.unsupported
         return verdict
+    if loads is not None and loads not in records.versions:
+        return _error(verdict, f"the case imports {loads}, and at its end there is none: nothing has been judged")
     if not records.checks:
         return _error(verdict, "the case ended without a single check; a rule that checks nothing cannot be met")
     return verdict

@@ -25,6 +25,7 @@ import pytest
 
 from . import __version__, catalogue, devices, expectations, header, isolation, report, soak, subjects
 from .explain import explain
+from .report.text import plain
 from .results import URGENT, Outcome, Result, label
 from .runner import Runner
 
@@ -210,7 +211,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.soak_seed,
         known,
     )
-    if runs and controller and config.option.xmlpath is None:
+    if runs and controller and getattr(config.option, "xmlpath", "") is None:  # absent: -p no:junitxml
         config.option.xmlpath = str(directory / "junit.xml")
     if runs and controller:
         config.add_cleanup(_prepare(directory).close)
@@ -325,7 +326,7 @@ class PointItem(pytest.Item):
         self.result = result
         self.user_properties += [("rule", self.point.case.rule), ("outcome", label(result))]
         if result["outcome"] == Outcome.UNSUPPORTED and not run.certify:
-            pytest.skip(f"unsupported: {result['reason']}")
+            pytest.skip(_unsupported(result))
         if result["outcome"] == Outcome.UPSTREAM:
             pytest.skip(_upstream(result))
         if result["outcome"] != Outcome.PASS:
@@ -333,7 +334,7 @@ class PointItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
         if isinstance(excinfo.value, NotConforming) and self.result is not None:
-            return explain(self.result)
+            return plain(explain(self.result))
         return super().repr_failure(excinfo, *args, **kwargs)
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -355,7 +356,7 @@ def pytest_runtest_makereport(
         made.wasxfail = f"{expected['outcome']}: {expected['reason']} ({expected['file']}:{expected['line']})"
     elif made.skipped:
         path, line, _ = item.reportinfo()
-        why = _upstream(result) if result["outcome"] == Outcome.UPSTREAM else f"unsupported: {result['reason']}"
+        why = _upstream(result) if result["outcome"] == Outcome.UPSTREAM else _unsupported(result)
         made.longrepr = (str(path), line + 1, f"Skipped: {why}")
     # As text: it crosses from an xdist worker to the controller, which takes few types, and no lone surrogates.
     made.conformance = json.dumps(result)  # type: ignore[attr-defined]
@@ -367,7 +368,11 @@ def pytest_runtest_makereport(
 def _upstream(result: Result) -> str:
     failure = result["control"] and result["control"]["failure"]
     assert failure is not None
-    return f"upstream: without torch_npu as well, {failure['message']}"
+    return plain(f"upstream: without torch_npu as well, {failure['message']}")
+
+
+def _unsupported(result: Result) -> str:
+    return plain(f"unsupported: {result['reason']}")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import psutil
 
@@ -40,6 +40,15 @@ class Ended:
     leaked: list[str] = field(default_factory=list)
 
 
+class Incoming(Protocol):
+    """What a program tells while it runs. `drain` takes in what is there, without waiting, and says whether more can
+    come."""
+
+    descriptor: int
+
+    def drain(self) -> bool: ...
+
+
 def run(
     command: Sequence[str],
     *,
@@ -50,8 +59,10 @@ def run(
     pass_fds: Sequence[int],
     timeout: float,
     size_limit: int,
+    incoming: Incoming,
 ) -> Ended:
     """Run to the end or the deadline (`timeout` seconds). `env` must hold MARKER. stdout/stderr None: the caller's own.
+    `incoming` is read as it fills, until the program's own end: what it started may hold the other end open for ever.
 
     A program that outlives the deadline gets SIGABRT first, so that its faulthandler can dump all stacks, then SIGKILL
     with everything it started. A program that fills stdout or stderr beyond `size_limit` bytes each is killed.
@@ -77,7 +88,7 @@ def run(
         clean = False
         try:
             deadline = began + timeout
-            while not _exited(handle, min(SIZE_CHECK, max(0.0, deadline - time.monotonic()))):
+            while not _exited(handle, min(SIZE_CHECK, max(0.0, deadline - time.monotonic())), incoming):
                 if any(os.fstat(output).st_size > size_limit for output in outputs):
                     ended.oversize = True
                     break
@@ -88,7 +99,7 @@ def run(
                 family.note()  # while they can still be told by their parent
                 with contextlib.suppress(ProcessLookupError):  # ended this very moment
                     signal.pidfd_send_signal(handle, signal.SIGABRT)
-                _exited(handle, ABORT_GRACE)
+                _exited(handle, ABORT_GRACE, incoming)
             elif not ended.oversize:
                 ended.seconds = time.monotonic() - began
                 ended.leaked = family.survivors(LEAK_GRACE)
@@ -102,13 +113,23 @@ def run(
             child.returncode = ended.returncode = os.waitstatus_to_exitcode(status)
             ended.cpu_seconds = usage.ru_utime + usage.ru_stime
             os.close(handle)
+            incoming.drain()
     return ended
 
 
-def _exited(handle: int, seconds: float) -> bool:
+def _exited(handle: int, seconds: float, incoming: Incoming | None = None) -> bool:
+    """Whether the process behind `handle` ends within these seconds; takes in what comes meanwhile."""
+    deadline = time.monotonic() + seconds
     poll = select.poll()
     poll.register(handle, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))
+    if incoming is not None:
+        poll.register(incoming.descriptor, select.POLLIN)
+    while True:
+        ready = {descriptor for descriptor, _ in poll.poll(max(0.0, deadline - time.monotonic()) * 1000)}
+        if handle in ready or not ready:
+            return handle in ready
+        if incoming is not None and not incoming.drain():
+            poll.unregister(incoming.descriptor)
 
 
 @contextlib.contextmanager

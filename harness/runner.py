@@ -61,22 +61,24 @@ class Runner:
             return self._result(point, options, Verdict(Outcome.UNSUPPORTED, reason=lacking))
         with ExitStack() as stack:
             root = stack.enter_context(isolation.scratch())
-            result, dump = (stack.enter_context((root / name).open("ab")) for name in ("result", "dump"))
+            dump = stack.enter_context((root / "dump").open("ab"))
+            received = stack.enter_context(records.Channel())
             streams: dict[str, Any] = {"stdout": None, "stderr": None}
             if not options.live:
                 streams = {name: stack.enter_context((root / name).open("ab")) for name in streams}
             env = isolation.make(point, self.installed, self.device, root, control=options.control, soak=options.soak)
-            env[RESULT_FD], env[DUMP_FD] = str(result.fileno()), str(dump.fileno())
+            env[RESULT_FD], env[DUMP_FD] = str(received.childs), str(dump.fileno())
             ended = process.run(
                 [*subjects.interpreter(), str(CHILD), str(point.case.path.resolve()), *point.arguments],
                 env=env,
                 cwd=root / isolation.WORK,
                 **streams,
-                pass_fds=[result.fileno(), dump.fileno()],
+                pass_fds=[received.childs, dump.fileno()],
                 timeout=point.case.timeout,
                 size_limit=self.size_limit,
+                incoming=received,
             )
-            found = records.read(root / "result")
+            found = received.records()
             verdict = judge(
                 ended,
                 found,
@@ -85,6 +87,7 @@ class Runner:
                 else subjects.contradiction(self.installed, found.versions),
                 point.case.timeout,
                 self.size_limit,
+                loads="torch_npu" if point.case.imports_subject and not options.control else None,
             )
             texts = {name: records.text(root / name) for name in ("dump", *(() if options.live else streams))}
         return self._result(point, options, verdict, ended=ended, found=found, texts=texts)

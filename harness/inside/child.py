@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     from .probe import _session
 
     path = arguments[0]
-    session = _session.begin(_session.ChildSession(json.loads(os.environ[protocol.POINT]), int(descriptor)))
+    session = _session.begin(_session.SealedSession(json.loads(os.environ[protocol.POINT]), int(descriptor)))
 
     try:
         code = compile(open(path, "rb").read(), path, "exec", dont_inherit=True)  # noqa: PTH123, SIM115
@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
         end["probe_error"] = isinstance(error, _session.ProbeError)
     if session.owner:
         session.emit({"kind": "versions", **_versions(), "modules": len(sys.modules)})
-        session.emit({"kind": "end", **end, "checks": session.checks})
+        session.emit({"kind": "end", **end, "checks": session.checks, "failures": session.failures})
     del own
     return status
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 RESULT_FD = "HARNESS_RESULT_FD"
-"""Descriptor of the file that takes the records. Taken out of the environment before the case runs."""
+"""Descriptor of the socket that takes the records, and gives the key of their seals first. Taken out of the environment
+before the case runs."""
 DUMP_FD = "HARNESS_DUMP_FD"
 """Descriptor of the file that takes the dump of all stacks. Taken out likewise."""
 PARENT = "HARNESS_PARENT"

@@ -188,14 +188,29 @@ def _whole(text: str, limits: tuple[int, int]) -> str:
 
 
 def _code(text: str) -> Markup:
-    """One line or paragraph in which `words` between backticks are code."""
-    pieces = re.split(r"(`+)(.+?)\1", plain(text))
-    # split yields: text, ticks, code, text, ticks, code, ..., text
-    out = [escape(pieces[0])]
-    for index in range(2, len(pieces), 3):
-        out.append(Markup("<code>{}</code>").format(pieces[index].strip()))
-        out.append(escape(pieces[index + 1]))
-    return Markup("").join(out)
+    """A paragraph in which `words` between backticks, on one line, are code. As many backticks end it as began it."""
+    return Markup("\n").join(_code_in_line(line) for line in plain(text).split("\n"))
+
+
+def _code_in_line(line: str) -> Markup:
+    runs = list(re.finditer("`+", line))
+    following: dict[int, int] = {}  # length of a run -> the next run of that length, going backwards
+    closing: list[int | None] = [None] * len(runs)
+    for index in range(len(runs) - 1, -1, -1):
+        length = len(runs[index][0])
+        closing[index] = following.get(length)
+        following[length] = index
+    out: list[Markup] = []
+    done = index = 0
+    while index < len(runs):
+        closes = closing[index]
+        if closes is None:
+            index += 1
+            continue
+        out.append(escape(line[done : runs[index].start()]))
+        out.append(Markup("<code>{}</code>").format(line[runs[index].end() : runs[closes].start()].strip()))
+        done, index = runs[closes].end(), closes + 1
+    return Markup("").join([*out, escape(line[done:])])
 
 
 def _prose(text: str) -> Markup:

@@ -9,13 +9,26 @@ from typing import Any
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {0x7F: 0x2421}
-_CONTROLS |= dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD)
+# C1, and what is not seen but changes what is: marks of direction, of no width, tags, line and paragraph separators.
+_UNSEEN = (
+    (0x80, 0xA0),
+    (0xAD, 0xAE),
+    (0x61C, 0x61D),
+    (0x180E, 0x180F),
+    (0x200B, 0x2010),
+    (0x2028, 0x202F),
+    (0x2060, 0x2070),
+    (0xFEFF, 0xFF00),
+    (0xFFF9, 0xFFFC),
+    (0xE0000, 0xE0080),
+)
+_CONTROLS |= {code: 0xFFFD for first, end in _UNSEEN for code in range(first, end)}
 
 
 def plain(text: str) -> str:
     """Without colours and cursor movements; other control characters become visible symbols.
 
-    Bidirectional overrides are replaced too: they could make a command look like another one.
+    Marks that are not seen themselves are replaced, too: they could make a command look like another one.
     """
     text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     return text.translate(_CONTROLS).encode("utf-8", "backslashreplace").decode("utf-8")

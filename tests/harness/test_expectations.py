@@ -54,6 +54,28 @@ def test_no_file_means_no_expectations(tmp_path: Path) -> None:
     assert expectations.read(tmp_path / "none.toml", [], "none.toml") == []
 
 
+def test_what_is_no_text_file_is_refused(tmp_path: Path) -> None:
+    file, target = tmp_path / "stock.toml", tmp_path / "other.toml"
+
+    def refused() -> str:
+        with pytest.raises(expectations.ExpectationError) as caught:
+            expectations.read(file, [], "stock.toml")
+        return str(caught.value)
+
+    file.mkdir()
+    assert refused() == "stock.toml:1: is no regular file; remove it, or write the expectations there"
+    file.rmdir()
+    file.symlink_to(target)
+    assert "is no regular file" in refused()
+    target.symlink_to(file)
+    assert "stock.toml:1: " in refused()
+    file.unlink()
+    file.write_bytes(b"# one\n# Gr\xf6\xdfe\n")
+    assert refused() == "stock.toml:2: not UTF-8: byte 0xf6"
+    file.write_text("a = " + "9" * 6000)
+    assert "stock.toml:1: not valid TOML" in refused()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from pathlib import Path
 
@@ -70,6 +71,19 @@ def test_a_case_without_matrix_has_one_point(tmp_path: Path) -> None:
         ('["a", "b"]', '["a b"]', 9, "empty or has a blank"),
         ('["a", "b"]', "[[1]]", 9, "neither text, number nor boolean"),
         ("matrix = {", "matrix = 3 # {", 9, "matrix is not a table"),
+        ('["a", "b"]', '["a", nan]', 9, "nan is no number that a report can hold"),
+        ('["a", "b"]', "[-inf]", 9, "-inf is no number that a report can hold"),
+        ('["a", "b"]', '["\\u0000"]', 9, "unprintable mark"),
+        ('["a", "b"]', '["a\\u202eb"]', 9, "unprintable mark"),
+        ('["a", "b"]', f"[{'9' * 6000}]", 6, "not valid TOML"),
+        ('["a", "b"]', "[" * 5000 + "]" * 5000, 6, "nested too deeply"),
+        ('"ops"', '["ops"]', 10, "unknown capability ['ops']; known are"),
+        ('"ops"', "{ a = 1 }", 10, "unknown capability {'a': 1}; known are"),
+        ("timeout = 7", "timeout = nan", 11, "not a positive number of seconds"),
+        ("timeout = 7", "timeout = inf", 11, "not a positive number of seconds"),
+        ("timeout = 7", "timeout = 1e9", 11, "not a positive number of seconds"),
+        ("[tool.conformance]", 'tool = "x"  #', 6, "no [tool.conformance] table"),
+        ("raise SystemExit", "x = " + "-" * 100_000 + "1  # SystemExit", 1, "not valid Python"),
         ('"ops"', '"opps"', 10, "unknown capability 'opps'; known are"),
         ("needs = [", 'needs = "ops" # [', 10, "needs is not a list"),
         ("timeout = 7", "timeout = 0", 11, "not a positive number of seconds"),
@@ -98,12 +112,25 @@ def test_a_wrong_header_is_refused(tmp_path: Path, old: str, new: str, line: int
     assert str(caught.value).startswith(f"{path}:{line}: ")
 
 
+def test_a_byte_order_mark_is_passed_over_as_python_does(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert header.read(path).title == "The rule in one sentence."
+
+
+def test_a_pipe_is_no_case_and_is_not_waited_for(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD).with_name("other.py")
+    os.mkfifo(path)
+    with pytest.raises(header.HeaderError, match="is no regular file"):
+        header.read(path)
+
+
 @pytest.mark.parametrize(
     ("content", "line", "message"),
     [
         (b'"""It holds."""\n\n# Gr\xf6\xdfe\n', 3, "not UTF-8: byte 0xf6; save it as UTF-8"),
         (b'"""It holds."""\n\0\n', 0, "null byte"),  # older Pythons name the line
-        (None, 1, "cannot be read: Is a directory"),
+        (None, 1, "is no regular file"),
     ],
 )
 def test_what_is_no_python_file_is_refused(

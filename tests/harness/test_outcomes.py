@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 import pytest
-from fakes import CASES, Judge
+from fakes import CASES, Judge, Run
 
 from harness import header, isolation, process
 from harness.outcomes import INSIDE
@@ -77,11 +77,28 @@ def test_a_touched_device_is_seen(judge: Judge, fake: str, text: str) -> None:
     assert text in result["failure"]["found"]
 
 
-def test_a_swallowed_check_still_fails(judge: Judge) -> None:
-    result = judge("swallows", "import/swallowed/anyhow.py")
+@pytest.mark.parametrize("fake", ["swallows", "replaces_dumps"])
+def test_a_swallowed_check_still_fails(judge: Judge, fake: str) -> None:
+    result = judge(fake, "import/swallowed/anyhow.py")
     assert result["outcome"] == "fail"
     assert result["failure"]["message"] == "torch_npu is called torch"
     assert result["checks"] == 2
+
+
+@pytest.mark.parametrize(
+    ("ends", "outcome"), [("", "pass"), ("sys.modules.pop('torch_npu')", "harness-error")], ids=["stays", "vanishes"]
+)
+def test_a_pass_needs_the_package_that_the_case_imports(run: Run, ends: str, outcome: str) -> None:
+    result = run(f"import sys\n\nimport torch_npu\n\nprobe.check(True, 'it holds')\n{ends}")
+    assert result["outcome"] == outcome
+    if outcome == "harness-error":
+        assert "the case imports torch_npu, and at its end there is none" in result["reason"]
+
+
+def test_a_check_that_cannot_be_told_is_no_pass(judge: Judge) -> None:
+    result = judge("shuts_socket", "import/swallowed/anyhow.py")
+    assert result["outcome"] == "exit"
+    assert result["checks"] == 1
 
 
 @pytest.mark.parametrize(("fake", "outcome"), [("honest", "pass"), ("races", "fail")])
@@ -197,7 +214,8 @@ def test_an_endless_flood_is_stopped(judge: Judge) -> None:
 @pytest.mark.parametrize(
     ("fake", "text"),
     [
-        ("scribbles", "no record: 'hello'"),
+        ("scribbles", "record 1 is not the next one that the probe has sent: 'hello'"),
+        ("forges_end", 'record 1 is not the next one that the probe has sent: \'{"kind": "check"'),
         ("lies_about_version", "loaded torch_npu 2.98.0"),
         ("lies_about_file", "loaded torch_npu from /elsewhere/torch_npu/__init__.py"),
     ],

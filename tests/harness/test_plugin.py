@@ -81,6 +81,23 @@ def test_a_run_reports_every_point(suite: Callable[..., Suite], workers: list[st
     assert (eager.path / "build/conformance/report.html").is_file()
 
 
+def test_a_run_without_junit(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    result = honest.apart("cases", "--rule", "import/lazy", "-p", "no:junitxml")
+    result.assert_outcomes(passed=1)
+    assert "junit.xml" not in (honest.path / "build/conformance/report.html").read_text()
+
+
+def test_what_a_case_says_cannot_steer_the_terminal(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    evil = "\\x1b[2J\\u202efdp\\u200b"
+    case = honest.path / "cases/import/lazy/none.py"
+    case.write_text(case.read_text() + f'\nprint("{evil}")\nprobe.check(False, "{evil}")\n')
+    shown = honest.apart("cases", "--rule", "import/lazy").stdout.str()
+    assert "\ufffdfdp\ufffd" in shown
+    assert not {"\x1b", "\u202e", "\u200b"} & set(shown)
+
+
 def test_a_failure_tells_what_who_and_how_to_repeat(suite: Callable[..., Suite]) -> None:
     result = suite("eager").run("cases", "--rule", "import/lazy")
     result.stdout.fnmatch_lines(

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from .. import jitter, recorder
 from ..protocol import POINT, PREAMBLE, SOAK, TIMEOUT
+from ..sealing import KEY_BYTES, Chain
 
 PATIENCE = 0.75
 """Part of a case's time after which its waits overrun: early enough to say so before the whole case is stopped."""
@@ -142,7 +143,11 @@ class Session:
 
 
 class ChildSession(Session):
-    """Under the runner: one JSON line per record, written at once and whole, so that a crash loses nothing."""
+    """In a child of the harness: one JSON line per record, written at once and whole, so that a crash loses nothing."""
+
+    # Taken here, before the subject can put something in their place.
+    _encode = staticmethod(json.JSONEncoder(default=repr).encode)
+    _write = staticmethod(os.write)
 
     def __init__(self, params: dict[str, Any], descriptor: int) -> None:
         super().__init__(params)
@@ -150,10 +155,25 @@ class ChildSession(Session):
         self._descriptor = descriptor
 
     def emit(self, entry: dict[str, Any]) -> None:
-        line = json.dumps(entry, default=repr).encode("utf-8", "backslashreplace") + b"\n"
+        record = self._encode(entry).encode("utf-8", "backslashreplace")
         with self._lock:
+            line = self._line(record)
             while line:
-                line = line[os.write(self._descriptor, line) :]
+                line = line[self._write(self._descriptor, line) :]
+
+    def _line(self, record: bytes) -> bytes:
+        return record + b"\n"
+
+
+class SealedSession(ChildSession):
+    """Right under the runner. The socket gives the key of the seals first."""
+
+    def __init__(self, params: dict[str, Any], descriptor: int) -> None:
+        super().__init__(params, descriptor)
+        self._chain = Chain(os.read(descriptor, KEY_BYTES))
+
+    def _line(self, record: bytes) -> bytes:
+        return self._chain.seal(record) + b" " + record + b"\n"
 
 
 class NestedSession(Session):

@@ -37,9 +37,19 @@
     filter();
   }
 
+  // Anybody can write a link: what is no UTF-8 behind its percent signs is taken as it stands.
+  function fragment() {
+    const name = location.hash.slice(1);
+    try {
+      return decodeURIComponent(name);
+    } catch {
+      return name;
+    }
+  }
+
   // A link to a rule or a point must show it, whatever is folded or filtered away.
   function reveal() {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = document.getElementById(fragment());
     if (!target || !target.closest(".rule")) return;
     if (target.closest("[hidden]")) reset();
     for (let element = target; element; element = element.parentElement) if (element.tagName === "DETAILS") element.open = true;

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.report import build, write
+from harness.report.page import _code as code
 from harness.report.page import render
 
 from . import sample
@@ -98,6 +99,27 @@ def test_evil_output_stays_text() -> None:
     assert not [name for _, attributes in outline.tags for name in attributes if name.startswith("on")]
     assert "{{ 7 * 7 }}" in text
     assert text.count("&lt;img src=x onerror=") > 20
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("call `f(x)` now", "call <code>f(x)</code> now"),
+        ("``a `b` c``", "<code>a `b` c</code>"),
+        ("a ` b", "a ` b"),
+        ("a `` b ` c", "a `` b ` c"),
+        ("`a\nb`", "`a\nb`"),
+        ("`<i>` `b`", "<code>&lt;i&gt;</code> <code>b</code>"),
+        ("`a``", "`a``"),
+    ],
+)
+def test_words_between_backticks_are_code(text: str, shown: str) -> None:
+    assert str(code(text)) == shown
+
+
+@pytest.mark.parametrize("text", ["`" * 200_000, "`` ` " * 60_000, "".join("`" * n + " " for n in range(1, 700))])
+def test_backticks_without_end_are_read_once(text: str) -> None:
+    assert len(code(text)) >= len(text) - 2  # a hang if each is held against all the others
 
 
 def test_known_and_unexpected_failures_differ() -> None:
@@ -339,6 +361,12 @@ def test_link_to_a_point_unfolds_it_even_when_filtered_away(show: Any) -> None:
     browser.run("window.changed = new Promise(done => addEventListener('hashchange', () => done(), {once: true})); 0")
     browser.run("location.hash = '#races/fork/in_setup'; changed")
     assert "races/fork/in_setup" in browser.run(VISIBLE)
+
+
+def test_a_link_that_is_no_text_does_no_harm(show: Any) -> None:
+    browser = show("sample#%E0%A4%A")
+    assert browser.run("document.querySelectorAll('.rule').length") > 0
+    assert not [event for event in browser.events if event["method"] == "Runtime.exceptionThrown"]
 
 
 def test_copy_button_copies_or_selects_the_command(show: Any) -> None:

@@ -17,6 +17,8 @@ from harness.report.text import clip, count, duration, params, plain
         ("\x00\x08\x7f", "␀␈␡"),
         ("a\x9bb", "a\ufffdb"),
         ("safe\u202egnp.exe", "safe\ufffdgnp.exe"),
+        ("a\u200bb\u200ec\u200fd\ufeffe\u2066f\u061cg", "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffdg"),
+        ("ad\U000e0041min", "ad\ufffdmin"),
         ("\udc80", "\\udc80"),
         ("Größe 中文 🙂", "Größe 中文 🙂"),
     ],
