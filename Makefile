@@ -75,8 +75,8 @@ opcoverage: setup ## run PyTorch's operator database on the simulator against th
 faults: setup ## make every call to the simulated runtime fail in turn; writes docs/faults.md
 	$(BIN)/python tools/simnpu/faults.py $(ARGS)
 
-fuzz: setup ## what the harness reads, 10,000 times damaged: records, headers, expectations
-	FUZZ_EXAMPLES=10000 $(BIN)/python -m pytest tests/harness/test_fuzz.py -n $(JOBS) $(ARGS)
+fuzz: setup ## what the harness reads, 10,000 times damaged, and a run's end by every signal at 200 moments
+	FUZZ_EXAMPLES=10000 ENDS_TRIES=20 $(BIN)/python -m pytest tests/harness/test_fuzz.py tests/harness/test_ends.py -n $(JOBS) $(ARGS)
 
 stress: setup ## use the simulator for 10 minutes from many threads; fails for an error or growth
 	$(BIN)/python tools/simnpu/stress.py $(ARGS)

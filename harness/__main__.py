@@ -7,8 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import catalogue, devices, header, isolation, output, subjects
+from . import catalogue, devices, header, output, scratch, subjects, watchdog
 from .explain import explain
+from .inside.protocol import MARKER
 from .report.text import plain
 from .results import NOT_JUDGED, Outcome
 from .runner import Runner
@@ -98,7 +99,7 @@ def _run(options: argparse.Namespace) -> int:
         return _cannot(f"{options.case}: {error}")
     except (header.HeaderError, subjects.Unavailable) as error:
         return _cannot(str(error))
-    isolation.sweep()
+    scratch.sweep()
     runner = Runner(installed, device, Path.cwd())
     print(f"{point.id}: {case.title}")
     print(
@@ -109,7 +110,8 @@ def _run(options: argparse.Namespace) -> int:
     if not runner.applies(case):
         print(f"note: the rule applies to releases {case.releases}, this is {installed.release}", flush=True)
     run = runner.control if options.control else runner.run
-    result = run(point, live=True, soak=options.jitter)
+    with watchdog.watching(runner.name, MARKER):
+        result = run(point, live=True, soak=options.jitter)
     if result["outcome"] == Outcome.PASS:
         print(f"pass: {result['checks']} checks, {result['seconds']} s")
         return 0

@@ -3,14 +3,9 @@ somebody's shell changes a verdict, and directories of its own that vanish with 
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
-import shutil
-import tempfile
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 from .devices import Device
@@ -54,53 +49,10 @@ PRIVATE = {
     "ASCEND_PROCESS_LOG_PATH": "log",
 }
 WORK = "work"
-PREFIX = "conformance-"
-LONGEST_PLACE = 40
-"""Characters of the directory that scratch directories lie in. A socket's path has at most 107: multiprocessing's adds
-30 to TMPDIR, a scratch directory's name and `tmp` 25."""
-LOCK = "lock"
+FOLDERS = (*PRIVATE.values(), WORK)
 EVIDENCE = "imported-torch-npu"
 CONTROL_PATH = Path(__file__).parent / "inside/control"
 """Holds a torch_npu that cannot be imported."""
-
-
-def place() -> Path:
-    """Where scratch directories are made: in TMPDIR, or in /tmp where that is too long for a case's sockets."""
-    chosen = tempfile.gettempdir()
-    return Path(chosen if len(os.fsencode(chosen)) <= LONGEST_PLACE else "/tmp")
-
-
-@contextlib.contextmanager
-def scratch() -> Iterator[Path]:
-    """A directory with the PRIVATE ones and WORK in it, removed at the end, read-only leftovers included."""
-    root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place()))
-    lock = (root / LOCK).open("wb")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # as long as this process lives: what is not locked, nobody uses
-        for folder in (*PRIVATE.values(), WORK):
-            (root / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-        yield root
-    finally:
-        _remove(root)
-        lock.close()
-
-
-def sweep() -> None:
-    """Remove the directories of runs that were killed before they could do so themselves."""
-    for root in place().glob(f"{PREFIX}*"):
-        # Somebody else's directory, or one that another process is removing right now.
-        with contextlib.suppress(OSError), (root / LOCK).open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(root)
-
-
-def _remove(root: Path) -> None:
-    try:
-        shutil.rmtree(root)
-    except PermissionError:
-        for folder, _, _ in os.walk(root):
-            Path(folder).chmod(0o700)
-        shutil.rmtree(root)
 
 
 def make(
@@ -111,9 +63,10 @@ def make(
     *,
     control: bool = False,
     soak: str | None = None,
+    run: str = "",
 ) -> dict[str, str]:
     """The whole environment of the child that runs `point` with its scratch directory `root`: the subject's, or that of
-    a control, in which no torch_npu can be imported. `soak` is the seed of delays."""
+    a control, in which no torch_npu can be imported. `soak` is the seed of delays; `run` marks the run's processes."""
     base = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
     base = {**FIXED, **base}
     base.update({name: str(root / folder) for name, folder in PRIVATE.items()})
@@ -121,7 +74,7 @@ def make(
     if paths:
         base["PYTHONPATH"] = os.pathsep.join(map(str, paths))
     environment = device.environ(base)
-    environment[MARKER] = uuid.uuid4().hex
+    environment[MARKER] = f"{run}.{uuid.uuid4().hex}"
     environment[POINT] = json.dumps(dict(point.params))
     environment[SUITE] = str(point.case.suite)
     environment[TIMEOUT] = str(point.case.timeout)

@@ -18,13 +18,25 @@ import traceback
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import psutil
 import pytest
 
-from . import __version__, catalogue, devices, expectations, header, isolation, report, soak, subjects
+from . import (
+    __version__,
+    catalogue,
+    devices,
+    expectations,
+    header,
+    report,
+    scratch,
+    soak,
+    subjects,
+    watchdog,
+)
 from .explain import explain
+from .inside.protocol import MARKER
 from .report.text import plain
 from .results import URGENT, Outcome, Result, label
 from .runner import Runner
@@ -185,7 +197,8 @@ def pytest_configure(config: pytest.Config) -> None:
     except subjects.Unavailable as error:
         raise pytest.UsageError(str(error)) from None
 
-    runner = Runner(installed, device, config.rootpath)
+    shared = getattr(config, "workerinput", {}).get("conformance_run")
+    runner = Runner(installed, device, config.rootpath, **({"name": shared} if shared else {}))
     shown, expected = _expected(config, suite, runner, installed.subject.name)
     known = None
     if config.option.known is not None:
@@ -213,16 +226,31 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if runs and controller and getattr(config.option, "xmlpath", "") is None:  # absent: -p no:junitxml
         config.option.xmlpath = str(directory / "junit.xml")
+    cleanup = contextlib.ExitStack()
+    config.add_cleanup(cleanup.close)
     if runs and controller:
-        config.add_cleanup(_prepare(directory).close)
+        cleanup.enter_context(_prepare(directory))
+        cleanup.enter_context(watchdog.watching(runner.name, MARKER))
     if runs:
-        # As Ctrl-C: the case ends with the run, and leaves no directory behind. CI systems and timeout(1) send it.
-        signal.signal(signal.SIGTERM, _interrupt)
+        # SIGTERM as Ctrl-C: the case ends with the run, and leaves no directory behind. CI systems and timeout(1) send
+        # it.
+        interrupt = _Interrupt()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as xdist's workers do with Ctrl-C
+                cleanup.callback(signal.signal, number, signal.signal(number, interrupt))
         if controller:
-            isolation.sweep()
+            scratch.sweep()
     # xdist replaces a dead worker and can hang over it. No case runs inside a worker, so a dead one is a fault to see.
     if getattr(config.option, "maxworkerrestart", "") is None:
         config.option.maxworkerrestart = "0"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """A worker of xdist marks its processes as this run's."""
+    run = node.config.stash.get(RUN, None)
+    if run is not None:
+        node.workerinput["conformance_run"] = run.runner.name
 
 
 def pytest_report_header(config: pytest.Config) -> list[str] | None:
@@ -422,8 +450,17 @@ class _Gatherer:
                 worker.terminate()
 
 
-def _interrupt(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signature of a signal handler
-    raise KeyboardInterrupt
+class _Interrupt:
+    """The handler of what ends a run: the first signal does, a later one waits until the report is written."""
+
+    def __init__(self) -> None:
+        self._begun = False
+
+    def __call__(self, *_: object) -> None:
+        if self._begun:
+            return
+        self._begun = True
+        raise KeyboardInterrupt
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -432,13 +469,36 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.pluginmanager.register(_Gatherer(run), "conformance-gatherer")
 
 
-@pytest.hookimpl(trylast=True)  # after junitxml, whose file the page links
-def pytest_sessionfinish(session: pytest.Session) -> None:
+# After junitxml, whose file the page links, and xdist, which ends the workers; before the terminal shows the table.
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
     """Write the report of what is known, also when the run was interrupted."""
     config = session.config
     run = config.stash.get(RUN, None)
     if run is None or not _writes(config):
-        return
+        return (yield)
+    try:
+        answer = yield
+    except OSError as error:  # of junitxml: the disk is full
+        answer = None
+        _fails(session, run, error)
+    _write(session, run)
+    return answer
+
+
+def _fails(session: pytest.Session, run: Run, error: OSError) -> None:
+    """A report that cannot be written whole is not there at all."""
+    report.remove(run.directory)
+    Path(session.config.option.xmlpath or run.directory / "junit.xml").unlink(missing_ok=True)
+    where = error.filename or run.directory
+    run.problem = (
+        f"the report cannot be written: {where}: {error.strerror}. Remedy: make room, or name --report-dir DIR"
+    )
+    session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+
+def _write(session: pytest.Session, run: Run) -> None:
+    config = session.config
     installed, device = run.runner.installed, run.runner.device
     meta: report.Meta = {
         "suite": {
@@ -462,6 +522,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     except report.InvalidReport as error:
         run.problem = str(error)
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+    except OSError as error:
+        _fails(session, run, error)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -540,6 +602,9 @@ def _prepare(directory: Path) -> contextlib.ExitStack:
         opened = os.open(directory, os.O_RDONLY)
         lock.callback(os.close, opened)
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whatever becomes of this run, what an earlier one wrote must not pass for its report.
+        report.remove(directory)
+        (directory / "junit.xml").unlink(missing_ok=True)
     except OSError as error:
         lock.close()
         why = "another run is writing there" if isinstance(error, BlockingIOError) else error.strerror

@@ -60,9 +60,11 @@ def run(
     timeout: float,
     size_limit: int,
     incoming: Incoming,
+    interrupted: int,
 ) -> Ended:
     """Run to the end or the deadline (`timeout` seconds). `env` must hold MARKER. stdout/stderr None: the caller's own.
     `incoming` is read as it fills, until the program's own end: what it started may hold the other end open for ever.
+    When the descriptor `interrupted` becomes readable, the program is killed.
 
     A program that outlives the deadline gets SIGABRT first, so that its faulthandler can dump all stacks, then SIGKILL
     with everything it started. A program that fills stdout or stderr beyond `size_limit` bytes each is killed.
@@ -70,6 +72,7 @@ def run(
     marker = f"{MARKER}={env[MARKER]}".encode()
     ended = Ended()
     outputs = [stream.fileno() for stream in (stdout, stderr) if stream is not None]
+    watch = _Watch(incoming, interrupted)
     with _subreaper():
         before = {child.pid for child in psutil.Process().children()}
         began = time.monotonic()
@@ -88,7 +91,9 @@ def run(
         clean = False
         try:
             deadline = began + timeout
-            while not _exited(handle, min(SIZE_CHECK, max(0.0, deadline - time.monotonic())), incoming):
+            while not watch.sees_end(handle, min(SIZE_CHECK, max(0.0, deadline - time.monotonic()))):
+                if watch.interrupted:
+                    break
                 if any(os.fstat(output).st_size > size_limit for output in outputs):
                     ended.oversize = True
                     break
@@ -99,14 +104,14 @@ def run(
                 family.note()  # while they can still be told by their parent
                 with contextlib.suppress(ProcessLookupError):  # ended this very moment
                     signal.pidfd_send_signal(handle, signal.SIGABRT)
-                _exited(handle, ABORT_GRACE, incoming)
-            elif not ended.oversize:
+                watch.sees_end(handle, ABORT_GRACE)
+            elif not ended.oversize and not watch.interrupted:
                 ended.seconds = time.monotonic() - began
                 ended.leaked = family.survivors(LEAK_GRACE)
                 clean = not ended.leaked
         finally:
             if not clean:
-                # Also on Ctrl-C: the child has its own session, so the terminal's signal did not reach it.
+                # Also when interrupted: the child has its own session, so the terminal's signal did not reach it.
                 family.kill(handle)
             ended.seconds = ended.seconds or time.monotonic() - began
             status, usage = os.wait4(child.pid, 0)[1:]
@@ -117,19 +122,38 @@ def run(
     return ended
 
 
-def _exited(handle: int, seconds: float, incoming: Incoming | None = None) -> bool:
-    """Whether the process behind `handle` ends within these seconds; takes in what comes meanwhile."""
-    deadline = time.monotonic() + seconds
+class _Watch:
+    """Waits for a program's end, takes in what it tells, and sees an interruption."""
+
+    def __init__(self, incoming: Incoming, interruption: int) -> None:
+        self._incoming: Incoming | None = incoming
+        self._interruption = interruption
+        self.interrupted = False
+
+    def sees_end(self, handle: int, seconds: float) -> bool:
+        """Whether the process behind `handle` ends within these seconds, and before an interruption."""
+        deadline = time.monotonic() + seconds
+        while True:
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            if not self.interrupted:
+                poll.register(self._interruption, select.POLLIN)
+            if self._incoming is not None:
+                poll.register(self._incoming.descriptor, select.POLLIN)
+            ready = {descriptor for descriptor, _ in poll.poll(max(0.0, deadline - time.monotonic()) * 1000)}
+            if handle in ready or not ready:
+                return handle in ready
+            if self._incoming is not None and self._incoming.descriptor in ready and not self._incoming.drain():
+                self._incoming = None
+            if not self.interrupted and self._interruption in ready:
+                self.interrupted = True
+                return False
+
+
+def _exited(handle: int, seconds: float) -> bool:
     poll = select.poll()
     poll.register(handle, select.POLLIN)
-    if incoming is not None:
-        poll.register(incoming.descriptor, select.POLLIN)
-    while True:
-        ready = {descriptor for descriptor, _ in poll.poll(max(0.0, deadline - time.monotonic()) * 1000)}
-        if handle in ready or not ready:
-            return handle in ready
-        if incoming is not None and not incoming.drain():
-            poll.unregister(incoming.descriptor)
+    return bool(poll.poll(seconds * 1000))
 
 
 @contextlib.contextmanager

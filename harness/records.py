@@ -7,7 +7,6 @@ import json
 import os
 import socket
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NoReturn
 
 from .inside.sealing import KEY_BYTES, Chain
@@ -245,15 +244,13 @@ def _compare(records: Records) -> None:
         )
 
 
-def text(path: Path) -> str:
-    """What a stream said; of a long one the head and the tail, with a first line in brackets that says what was cut."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        if size <= HEAD + TAIL:
-            return file.read().decode("utf-8", "backslashreplace")
-        head = file.read(HEAD)
-        file.seek(size - TAIL)
-        tail = file.read(TAIL)
+def text(descriptor: int) -> str:
+    """What a file holds; of a long one the head and the tail, with a first line in brackets that says what was cut. By
+    its descriptor: a case may have removed the name."""
+    size = os.fstat(descriptor).st_size
+    if size <= HEAD + TAIL:
+        return os.pread(descriptor, size, 0).decode("utf-8", "backslashreplace")
+    head, tail = os.pread(descriptor, HEAD, 0), os.pread(descriptor, TAIL, size - TAIL)
     cut = size - HEAD - TAIL
     parts = [part.decode("utf-8", "backslashreplace") for part in (head, tail)]
     return f"[{size} bytes; {cut} in the middle are cut]\n{parts[0]}\n[… {cut} bytes cut …]\n{parts[1]}"

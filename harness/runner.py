@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
+import uuid
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from . import devices, isolation, process, records, subjects
+from . import devices, interruptions, isolation, process, records, subjects
 from .header import Case, Point, relative
 from .inside.protocol import DUMP_FD, RESULT_FD
 from .outcomes import Verdict, judge
 from .results import EXCUSABLE, Control, Outcome, Result
+from .scratch import Scratch
 
 CHILD = Path(__file__).parent / "inside/child.py"
 OUTPUT_LIMIT = 256 << 20  # bytes on disk for each of stdout and stderr
@@ -39,6 +41,8 @@ class Runner:
     device: devices.Device
     root: Path
     size_limit: int = OUTPUT_LIMIT
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Marks the processes of a run, those of all its workers."""
 
     def run(self, point: Point, live: bool = False, soak: str | None = None) -> Result:
         """Run `point`; when it ends badly and has a control, that too. With `live` its output goes straight to the
@@ -60,13 +64,17 @@ class Runner:
         if lacking:
             return self._result(point, options, Verdict(Outcome.UNSUPPORTED, reason=lacking))
         with ExitStack() as stack:
-            root = stack.enter_context(isolation.scratch())
-            dump = stack.enter_context((root / "dump").open("ab"))
+            # Nothing of a point is left half done: not its processes, not its directory.
+            interrupted = stack.enter_context(interruptions.held())
+            scratch = stack.enter_context(Scratch(isolation.FOLDERS))
+            root = scratch.path
+            dump = stack.enter_context((root / "dump").open("a+b"))
             received = stack.enter_context(records.Channel())
             streams: dict[str, Any] = {"stdout": None, "stderr": None}
             if not options.live:
-                streams = {name: stack.enter_context((root / name).open("ab")) for name in streams}
-            env = isolation.make(point, self.installed, self.device, root, control=options.control, soak=options.soak)
+                streams = {name: stack.enter_context((root / name).open("a+b")) for name in streams}
+            chosen = {"control": options.control, "soak": options.soak, "run": self.name}
+            env = isolation.make(point, self.installed, self.device, root, **chosen)
             env[RESULT_FD], env[DUMP_FD] = str(received.childs), str(dump.fileno())
             ended = process.run(
                 [*subjects.interpreter(), str(CHILD), str(point.case.path.resolve()), *point.arguments],
@@ -77,6 +85,7 @@ class Runner:
                 timeout=point.case.timeout,
                 size_limit=self.size_limit,
                 incoming=received,
+                interrupted=interrupted,
             )
             found = received.records()
             verdict = judge(
@@ -89,7 +98,10 @@ class Runner:
                 self.size_limit,
                 loads="torch_npu" if point.case.imports_subject and not options.control else None,
             )
-            texts = {name: records.text(root / name) for name in ("dump", *(() if options.live else streams))}
+            files = {"dump": dump, **({} if options.live else streams)}
+            texts = {name: records.text(file.fileno()) for name, file in files.items()}
+            if (problem := scratch.remove()) and verdict.outcome == Outcome.PASS:
+                verdict = Verdict(Outcome.HARNESS_ERROR, reason=problem)
         return self._result(point, options, verdict, ended=ended, found=found, texts=texts)
 
     def broken(self, point: Point, reason: str) -> Result:

@@ -6,9 +6,9 @@ finished report, so that a report can be read again long after the run that made
 
 from __future__ import annotations
 
-from harness.report.files import ReportPaths, load, write
+from harness.report.files import ReportPaths, load, remove, write
 from harness.report.model import Meta, build
 from harness.report.schema import InvalidReport, check
 from harness.report.terminal import table
 
-__all__ = ["InvalidReport", "Meta", "ReportPaths", "build", "check", "load", "table", "write"]
+__all__ = ["InvalidReport", "Meta", "ReportPaths", "build", "check", "load", "remove", "table", "write"]

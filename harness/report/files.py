@@ -35,8 +35,7 @@ def write(results: Iterable[Result], meta: Meta, directory: Path) -> ReportPaths
     json_path, html_path, rejected = (
         directory / name for name in ("report.json", "report.html", "report.invalid.json")
     )
-    for path in (json_path, html_path, rejected):
-        path.unlink(missing_ok=True)
+    remove(directory)
     try:
         report = build(results, meta)
         text = json.dumps(report, indent=1, allow_nan=False)
@@ -49,6 +48,12 @@ def write(results: Iterable[Result], meta: Meta, directory: Path) -> ReportPaths
     _replace(json_path, text + "\n")
     write_page(report, html_path)
     return ReportPaths(json_path, html_path)
+
+
+def remove(directory: Path) -> None:
+    """Remove what `write` has written there, if anything."""
+    for name in ("report.json", "report.html", "report.invalid.json"):
+        (directory / name).unlink(missing_ok=True)
 
 
 def write_page(report: Report, path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from fakes import CASES, compose, faux_device, point
 
-from harness import devices, header, isolation, subjects
+from harness import devices, header, isolation, scratch, subjects
 
 
 @pytest.fixture
@@ -56,7 +56,8 @@ def test_sockets_fit_below_scratch_however_long_the_users_directory_is(
     far = tmp_path / ("far" * 30)
     far.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(far))
-    with isolation.scratch() as root:
+    with scratch.Scratch(isolation.FOLDERS) as made:
+        root = made.path
         # What multiprocessing makes below TMPDIR.
         sample = root / isolation.PRIVATE["TMPDIR"] / "pymp-12345678" / "listener-12345678"
         sample.parent.mkdir()
@@ -65,7 +66,8 @@ def test_sockets_fit_below_scratch_however_long_the_users_directory_is(
 
 
 def test_scratch_goes_even_if_made_read_only() -> None:
-    with isolation.scratch() as root:
+    with scratch.Scratch(isolation.FOLDERS) as made:
+        root = made.path
         locked = root / "home" / "locked"
         locked.mkdir()
         (locked / "file").write_text("x")

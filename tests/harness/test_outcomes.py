@@ -11,7 +11,7 @@ import psutil
 import pytest
 from fakes import CASES, Judge, Run
 
-from harness import header, isolation, process
+from harness import header, process, scratch
 from harness.outcomes import INSIDE
 
 LAZY = "import/lazy/none.py"
@@ -272,7 +272,7 @@ def test_no_directory_is_left(judge: Judge, monkeypatch: pytest.MonkeyPatch, tmp
     seen: list[Path] = []
     place = tmp_path / "temporary"
     place.mkdir()
-    monkeypatch.setattr(isolation, "place", lambda: seen.append(place) or place)
+    monkeypatch.setattr(scratch, "place", lambda: seen.append(place) or place)
     judge("honest", LAZY)
     assert seen
     assert list(place.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -16,11 +17,13 @@ from typing import Any
 
 import psutil
 import pytest
+from _pytest import junitxml
 from fakes import Suite
 from xdist.plugin import pytest_xdist_auto_num_workers
 
-from harness import isolation, process
+from harness import isolation, process, scratch
 from harness.__main__ import main
+from harness.report import files
 from harness.runner import Runner
 
 KNOWN = """
@@ -79,6 +82,42 @@ def test_a_run_reports_every_point(suite: Callable[..., Suite], workers: list[st
     assert 'failures="9"' in junit
     assert len(junit) < 60_000  # the report's entries do not go into it
     assert (eager.path / "build/conformance/report.html").is_file()
+
+
+REPORTS = ("report.json", "report.html", "report.invalid.json", "junit.xml")
+
+
+def test_an_earlier_report_goes_before_the_first_case(suite: Callable[..., Suite]) -> None:
+    honest = suite()
+    directory = honest.path / "build/conformance"
+    directory.mkdir(parents=True)
+    for name in REPORTS:
+        (directory / name).write_text("of an earlier run")
+    looks = f"import os\n\nprobe.equal(os.listdir({str(directory)!r}), [], 'what is there of an earlier run')"
+    honest.add("looks.py", looks)
+    honest.apart("cases/added").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("full", ["report", "junit"])
+def test_a_full_disk_leaves_no_report_and_is_told(
+    suite: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch, full: str
+) -> None:
+    honest = suite()
+    directory = honest.path / "build/conformance"
+
+    def no_room(*_: Any, **_options: Any) -> Any:
+        (directory / "report.json").write_text("{")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory / "report.json"))
+
+    if full == "report":
+        monkeypatch.setattr(files, "_replace", no_room)
+    else:
+        monkeypatch.setattr(junitxml.LogXML, "pytest_sessionfinish", no_room)
+    result = honest.run("cases/import/lazy/none.py")
+    result.stdout.fnmatch_lines(["the report cannot be written: */report.json: No space left on device. Remedy: *"])
+    assert result.ret == pytest.ExitCode.INTERNAL_ERROR
+    assert not (directory / "junit.xml").exists()
+    assert (directory / "report.json").exists() == (full == "junit")
 
 
 def test_a_run_without_junit(suite: Callable[..., Suite]) -> None:
@@ -250,7 +289,7 @@ def test_each_point_is_one_process(suite: Callable[..., Suite], monkeypatch: pyt
     suite().run("cases").assert_outcomes(passed=12, failed=5, skipped=3)
     cases = [command for command in started if "cases" in command[-2] + command[-1]]
     assert len(cases) == 19  # 20 points, of which one needs what is not there
-    assert len(started) == 20  # and one interpreter was asked for its sys.path
+    assert len(started) == 21  # one interpreter was asked for its sys.path, one watches over the run
 
 
 def test_certification_allows_no_gap(suite: Callable[..., Suite]) -> None:
@@ -492,9 +531,9 @@ def test_a_killed_run_takes_the_case_along_and_the_next_one_tidies_up(
     running.wait()
     assert psutil.wait_procs([child], timeout=30)[0] == [child]
     assert len(list(temporary.glob("conformance-*"))) == 1
-    with isolation.scratch() as used:
-        isolation.sweep()
-        assert list(temporary.glob("conformance-*")) == [used]
+    with scratch.Scratch(isolation.FOLDERS) as used:
+        scratch.sweep()
+        assert list(temporary.glob("conformance-*")) == [used.path]
 
 
 def test_a_point_that_the_judge_stumbles_over_is_in_the_report(
