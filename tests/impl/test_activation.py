@@ -380,3 +380,36 @@ def test_explain_names_a_missing_file(run: Run) -> None:
     ended = run("-m", "torch_npu_lazy", "explain", "nonesuch.py")
     assert ended.returncode == 2
     assert "no file nonesuch.py; name a script, or use -m MODULE or -c CODE" in ended.stderr
+
+
+@pytest.mark.parametrize("order", ["import torch", "import torch_npu", "import torch, torch_npu"])
+@pytest.mark.parametrize("name", ["npugraph", "nobodys"])
+def test_names_of_logs_are_there_when_torch_reads_the_variable(run: Run, place: Path, order: str, name: str) -> None:
+    logs = place / "torch/_logging"
+    logs.mkdir()
+    (logs / "__init__.py").write_text("from ._internal import init")
+    (logs / "_internal.py").write_text(
+        "names = {}\n"
+        "def register_log(alias, name): names[alias] = name\n"
+        f"def init():\n    if {name!r} not in names: raise ValueError(f'Invalid: {{sorted(names)}}')\n"
+    )
+    (place / "torch/__init__.py").write_text("import torch._logging\ntorch._logging.init()\n")
+    (place / "torch_npu/__init__.py").write_text("import torch\n")
+    (place / "torch_npu/_logging").mkdir()
+    (place / "torch_npu/_logging/_internal.py").write_text(
+        "import torch._logging._internal\nfrom torch_npu import _C\n"
+        "def _add():\n    torch._logging._internal.register_log('npugraph', 'torch_npu.npugraph')\n"
+    )
+    program = f"import os; os.environ['TORCH_LOGS'] = {name!r}; import torch_npu_lazy; {order}"
+    ended = run("-c", program)
+    if name == "npugraph":
+        assert ended.returncode == 0, ended.stderr
+    else:
+        assert ended.stderr.splitlines()[-1] == "ValueError: Invalid: ['npugraph']"
+
+
+def test_no_file_of_the_wheels_is_read_where_no_logs_are_asked_for(run: Run, place: Path) -> None:
+    (place / "torch/_logging").mkdir()
+    (place / "torch/_logging/_internal.py").touch()
+    state, _ = _state(run, "import torch_npu_lazy, torch._logging._internal")
+    assert (state["profile"], state["refusal"]) == (None, None)

@@ -11,6 +11,7 @@ import os
 import sys
 
 from torch_npu_lazy.core import events
+from torch_npu_lazy.wheel import logs
 from torch_npu_lazy.wheel.finder import finder
 from torch_npu_lazy.wheel.patching import PatchingLoader, added, replaced
 
@@ -47,6 +48,7 @@ def activate() -> None:
         _refuse("torch_npu has been imported before; import torch_npu_lazy first, or enable it for the environment")
         return
     finder.rewrites[PACKAGE] = _begin
+    finder.rewrites[logs.HOME] = logs.with_names
     finder.announcements.append(_announced)
     finder.seat()
 
@@ -67,15 +69,23 @@ def _announced(context: Any) -> list[Any]:
     # Nor to who lists certain directories, as pip does: it is in none.
     if getattr(context, "name", None) not in (None, "torch_npu_lazy") or "path" in getattr(context, "__dict__", ()):
         return []
-    # Where there is none, or a stand-in, it may still come: being asked settles neither.
-    spec = _spec(PACKAGE) if PACKAGE not in sys.modules else None
-    if spec is not None:
-        _settle(spec)
+    package_in_force()
     if profile is None or not profile.backends:
         return []
     from torch_npu_lazy.wheel.metadata import Announcement
 
     return [Announcement(profile.backends)]
+
+
+def package_in_force() -> str | None:
+    """The directory of torch_npu, with its profile chosen, or None where none is in force. Where there is no torch_npu,
+    or a stand-in, it may still come: being asked settles neither."""
+    spec = _spec(PACKAGE)
+    if spec is not None and PACKAGE not in sys.modules:
+        _settle(spec)
+    if spec is None or spec.origin is None or profile is None:
+        return None
+    return os.path.dirname(spec.origin)  # noqa: PTH120
 
 
 def _begin(spec: ModuleSpec) -> ModuleSpec:
