@@ -102,6 +102,13 @@ PROFILE = Profile(
         ),
     },
     redirects={
+        # So that an interface of the user's own stays.
+        "torch_npu._inductor.ascend_npu_ir.ascend_npu_ir.npu.npu_inductor_plugin": {
+            "torch._dynamo.device_interface": "torch_npu.utils._dynamo",
+        },
+        "torch_npu._inductor.triton_experimental.device": {
+            "torch._dynamo.device_interface": "torch_npu.utils._dynamo",
+        },
         "torch_npu._compat.distributed": {
             "torch.distributed._shard.sharded_tensor": LATER,
             "torch.distributed.tensor._ops._matrix_ops": LATER,

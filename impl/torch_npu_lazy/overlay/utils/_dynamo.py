@@ -14,6 +14,7 @@ import torch
 import torch_npu
 import torch_npu.utils._dynamo as this
 from torch_npu.utils._backend_scope import _NpuBackendScope, chosen  # type: ignore[import-not-found]
+from torch_npu_lazy.core import events
 from torch_npu_lazy.core.once import Steps, run_once
 from torch_npu_lazy.core.trigger import Finder, finder, when_imported
 from torch_npu_lazy.profiles.steps import perform
@@ -46,11 +47,37 @@ def _run_dynamo_setup_step(name: str, setup: Callable[[], object]) -> None:
 
 @run_once(imports=["torch._dynamo"])
 def _dynamo_register_interface_for_device() -> None:
-    from torch._dynamo.device_interface import register_interface_for_device
+    """Register the NPU's interface under all its names, or, if it fails, under none. One of the user's own stays, and
+    answers for the names that he has left out, too."""
+    from torch._dynamo.device_interface import device_interfaces
     from torch_npu.utils._dynamo_device import NpuInterface
 
-    for name in ("npu", *(f"npu:{index}" for index in range(32))):
-        register_interface_for_device(name, NpuInterface)
+    users = users_interfaces()
+    interface = users.get("npu", NpuInterface)
+    names = ("npu", *(f"npu:{index}" for index in range(32)))
+    # At once, where torch's function takes one name after the other.
+    device_interfaces.update({**dict.fromkeys(names, interface), **users})
+    if users:
+        events.record("kept", "device interface", ", ".join(f"{name} is {each!r}" for name, each in users.items()))
+
+
+def register_interface_for_device(device: str, interface: type) -> None:
+    """What code generators that have an interface of their own get in place of torch's function: the user's stays."""
+    from torch._dynamo.device_interface import device_interfaces
+
+    if device not in users_interfaces():
+        device_interfaces[device] = interface
+
+
+def users_interfaces() -> dict[str, type]:
+    """By name, the interfaces of NPUs that are not torch_npu's own."""
+    from torch._dynamo.device_interface import device_interfaces
+
+    return {
+        name: interface
+        for name, interface in list(device_interfaces.items())
+        if name.partition(":")[0] == "npu" and not interface.__module__.startswith("torch_npu.")
+    }
 
 
 def _profile() -> Profile:
