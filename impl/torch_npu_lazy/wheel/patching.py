@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import os
+import sys
 
 from torch_npu_lazy.core import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from types import CodeType, ModuleType
     from typing import Any
 
     from torch_npu_lazy.profiles import Answer
@@ -36,7 +39,8 @@ class PatchingLoader:
         return getattr(self._real, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._real.create_module(spec)
+        create = getattr(self._real, "create_module", None)  # older kinds of loaders have none
+        return create(spec) if create is not None else None
 
     def before_body(self, module: ModuleType) -> None:
         """Execute the overlay in a placeholder. What its names stand for by then is put back after the wheel's body:
@@ -52,11 +56,14 @@ class PatchingLoader:
                 setattr(owner, attribute, self._real)
         early = {name: value for name, value in vars(module).items() if name in (self._defined or ())}
         if self._redirects is None:
-            self._real.exec_module(module)
+            execute(self._real, module)
         else:
             from torch_npu_lazy.wheel import redirects
 
-            redirects.execute(self._real.get_code(self._spec.name), vars(module), self._redirects)
+            redirects.execute(body_of(self._real, module), vars(module), self._redirects)
+        module = sys.modules.get(
+            self._spec.name, module
+        )  # a body, or an older kind of loader, may have put another there
         if self._defined is not None:
             vars(module).update(early)
         elif self._patched:
@@ -77,12 +84,47 @@ class PatchingLoader:
         events.record("patched", name)
 
 
+class Own:
+    """The wheel's own loader of a module that the overlay replaces. It finds the wheel's own spec in the module."""
+
+    def __init__(self, spec: ModuleSpec) -> None:
+        self._spec = copy.copy(spec)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._spec.loader, name)
+
+    def get_filename(self, _: str) -> str | None:
+        return self._spec.origin
+
+    def exec_module(self, module: ModuleType) -> None:
+        kept, module.__spec__ = module.__spec__, self._spec
+        try:
+            execute(self._spec.loader, module)
+        finally:
+            module.__spec__ = kept
+
+
+def execute(loader: Any, module: ModuleType) -> None:
+    """Execute a module by its own loader, of whatever kind Python accepts. Raises what the body raises."""
+    if hasattr(loader, "exec_module"):
+        loader.exec_module(module)
+    else:
+        loader.load_module(module.__name__)
+
+
+def body_of(loader: Any, module: ModuleType) -> CodeType | Callable[[], object]:
+    """The code of a module, or what executes it where its loader gives none (pytest's, which rewrites assertions)."""
+    get_code = getattr(loader, "get_code", None)
+    code = get_code(module.__name__) if get_code is not None and hasattr(loader, "exec_module") else None
+    return code if code is not None else functools.partial(execute, loader, module)
+
+
 def replaced(spec: ModuleSpec) -> ModuleSpec:
-    """The overlay's file in place of the wheel's, whose loader stays at hand as `__spec__.loader_state`."""
+    """The overlay's file in place of the wheel's, whose loader stays at hand as `__spec__.loader_state`, an `Own`."""
     from importlib.machinery import SourceFileLoader
 
     path = _path(spec.name, package=spec.submodule_search_locations is not None)
-    spec.loader_state, spec.loader = spec.loader, SourceFileLoader(spec.name, path)
+    spec.loader_state, spec.loader = Own(spec), SourceFileLoader(spec.name, path)
     spec.origin, spec.cached = path, None
     events.record("replaced", spec.name)
     return spec

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from torch_npu_lazy.profiles import Answer
 
 
-def execute(code: CodeType, namespace: dict[str, Any], answers: Mapping[str, Answer]) -> None:
+def execute(body: CodeType | Callable[[], object], namespace: dict[str, Any], answers: Mapping[str, Answer]) -> None:
     """Execute a body in its namespace with other answers to some of its import statements.
 
-    answers: by the absolute name of the module that a statement imports, what it gets (see `profiles.LATER`). A lazy
-    reference is made only to what is not loaded. Raises what the body raises.
+    body: its code, or what executes it where a loader gives no code. answers: by the absolute name of the module that
+    a statement imports, what it gets (see `profiles.LATER`). A lazy reference is made only to what is not loaded.
+    Raises what the body raises.
     """
     given: dict[str, _References] = {}
 
@@ -44,26 +45,35 @@ def execute(code: CodeType, namespace: dict[str, Any], answers: Mapping[str, Ans
                 return given.setdefault(name, _References(name, answer))
         return builtins.__import__(name, globals, locals, fromlist, level)
 
-    run(code, namespace, importer)
+    run(body, namespace, importer)
     for references in given.values():
         _settle_when_imported(references, namespace)
 
 
-def run(code: CodeType, namespace: dict[str, Any], importer: Callable[..., Any], *, functions: bool = False) -> None:
-    """Execute a body in its namespace with `importer` for its `__import__`.
+def run(
+    body: CodeType | Callable[[], object],
+    namespace: dict[str, Any],
+    importer: Callable[..., Any],
+    *,
+    functions: bool = False,
+) -> None:
+    """Execute a body (its code, or what executes it) in its namespace with `importer` for its `__import__`.
 
-    functions: the module's functions import by it, too, while the body runs. They keep that dictionary of builtins,
-    with Python's own `__import__` in it from the end of the body on. Raises what the body raises.
+    functions: the module's functions import by it, too, while the body runs, as they do where there is no code. They
+    keep that dictionary of builtins, with Python's own `__import__` in it from the end of the body on. Raises what the
+    body raises.
     """
     own = {**vars(builtins), "__import__": importer}
     namespace["__builtins__"] = own
-    # A function takes its builtins from the namespace when it is made, and this one is the body: code that is no
-    # function's has the namespace for its locals.
-    body = FunctionType(code, namespace)
-    if not functions:
-        namespace["__builtins__"] = vars(builtins)
+    execute_it = body
+    if not callable(execute_it):
+        # A function takes its builtins from the namespace when it is made, and this one is the body: code that is no
+        # function's has the namespace for its locals.
+        execute_it = FunctionType(execute_it, namespace)
+        if not functions:
+            namespace["__builtins__"] = vars(builtins)
     try:
-        body()
+        execute_it()
     finally:
         own["__import__"] = builtins.__import__
         namespace["__builtins__"] = vars(builtins)

@@ -421,3 +421,112 @@ def test_no_distribution_is_added_where_the_wheel_announces_itself(program: Prog
         """,
         **ONE,
     )
+
+
+# A finder behind ours, in front of all others, that gives every module of torch_npu a loader of another kind.
+LOADERS = """
+import importlib.abc, importlib.machinery, os, types, zipfile
+
+def body(spec, module):
+    with open(spec.origin) as file:
+        exec(compile(file.read(), spec.origin, "exec"), vars(module))
+
+class exec_module_only:  # as pytest's, which rewrites assertions: no get_code, no get_filename
+    def __init__(self, spec): self.spec = spec
+    def create_module(self, spec): return None
+    def exec_module(self, module): body(module.__spec__, module)
+
+class makes_the_module(exec_module_only):
+    def create_module(self, spec):
+        made = types.ModuleType(spec.name)
+        made.made_by_the_loader = True
+        return made
+
+class no_code(exec_module_only):
+    def get_code(self, name): return None
+
+class legacy:
+    def __init__(self, spec):
+        self.spec = importlib.machinery.ModuleSpec(spec.name, None, origin=spec.origin)
+        self.spec.submodule_search_locations = spec.submodule_search_locations
+    def load_module(self, name):
+        module = sys.modules.setdefault(name, types.ModuleType(name))
+        module.__file__, module.__loader__ = self.spec.origin, self
+        module.__package__ = name.rpartition(".")[0]
+        if self.spec.submodule_search_locations is not None:
+            module.__path__, module.__package__ = self.spec.submodule_search_locations, name
+        body(self.spec, module)
+        return module
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] != "torch_npu":
+            return None
+        found = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if found is not None and found.loader is not None:
+            found.loader = globals()[KIND](found)
+        return found
+
+def into_archive():
+    place = next(path for path in sys.path if os.path.isdir(path + "/torch_npu"))
+    with zipfile.ZipFile(place + "/archive.zip", "w") as archive:
+        for folder, _, files in os.walk(place + "/torch_npu"):
+            for name in files:
+                if name != "version.py":
+                    full = os.path.join(folder, name)
+                    archive.write(full, os.path.relpath(full, place + "/torch_npu"))
+    import torch_npu
+    torch_npu.__path__[:] = [place + "/archive.zip"]
+
+if KIND == "zip":
+    into_archive()
+else:
+    sys.meta_path.insert(2, Finder())
+"""
+
+
+@pytest.mark.parametrize("kind", ["exec_module_only", "makes_the_module", "no_code", "legacy", "zip"])
+@pytest.mark.filterwarnings("ignore")
+def test_any_loader_that_python_accepts_will_do(program: Program, kind: str) -> None:
+    program(
+        f"KIND = {kind!r}\n{LOADERS}\n"
+        + textwrap.dedent("""
+        import warnings
+        warnings.simplefilter("ignore")
+        from torch_npu.thing import kept, ran, replaced
+        assert ran == ["wheel", "ours"], ran
+        assert replaced() == kept() == "ours, not wheel's"
+        import torch_npu.redirected, torch_npu.both, torch_npu.swapped, torch_npu.slow
+        assert torch_npu.redirected.found == "the other", torch_npu.redirected.found
+        assert torch_npu.redirected.later() == "the one"
+        assert torch_npu.both.found == "the other, ours", torch_npu.both.found
+        assert torch_npu.swapped.name == "ours"
+        assert torch_npu.swapped.theirs == "wheel"
+        if KIND == "makes_the_module":
+            assert torch_npu.thing.made_by_the_loader
+        assert "loaded" not in dir(torch_npu.slow) or KIND == "makes_the_module"
+        assert torch_npu.slow.name == "wheel"
+        """),
+        wheel={
+            "__init__.py": "from torch_npu import slow\n" if kind != "zip" else "",
+            "thing.py": WHEEL,
+            "one.py": 'name = "the one"\n',
+            "other.py": 'name = "the other"\n',
+            "redirected.py": "from torch_npu.one import name as found\n"
+            "def later():\n    from torch_npu.one import name\n    return name\n",
+            "both.py": "from torch_npu.one import name as found\n",
+            "swapped.py": 'name = "wheel"\n',
+            "slow.py": 'name = "wheel"\nloaded = True\n',
+        },
+        overlay={
+            "thing.py": OURS,
+            "both.py": "found += ', ours'\n",
+            "swapped.py": "import sys\nthis = sys.modules[__name__]\nthis.__spec__.loader_state.exec_module(this)\n"
+            "theirs = name\nname = 'ours'\n",
+        },
+        profile="""
+            patched=["torch_npu.thing", "torch_npu.both"], replaced=["torch_npu.swapped"],
+            redirects={f"torch_npu.{name}": {"torch_npu.one": "torch_npu.other"} for name in ("redirected", "both")},
+            lazy={"torch_npu.slow": Lazy(public="name")},
+        """,
+    )

@@ -16,6 +16,7 @@ import torch_npu.contrib.transfer_to_npu as _this
 from torch._C._dynamo import eval_frame as _eval_frame
 
 from torch_npu_lazy.core.trigger import when_imported as _when_imported
+from torch_npu_lazy.wheel import patching as _patching
 from torch_npu_lazy.wheel import redirects as _redirects
 
 TYPE_CHECKING = False
@@ -162,7 +163,7 @@ def _replace_has_triton() -> None:
 _wheel: Any = _this.__spec__.loader_state
 # The body reads a file that lies beside it.
 _this.__file__ = _wheel.get_filename(_this.__name__)
-_redirects.run(_wheel.get_code(_this.__name__), globals(), _import, functions=True)
+_redirects.run(_patching.body_of(_wheel, _this), globals(), _import, functions=True)
 globals().update(torch=_torch, warnings=_warnings)
 _assign_when_imported()
 _when_imported("torch._dynamo.trace_rules", _know_functions)
