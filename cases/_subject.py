@@ -85,6 +85,19 @@ def times_of_trace_maps():
     return [sum(entry is maps.get(name) for entry in table) for name in names]
 
 
+def layers_of_torch_npu(function):
+    """How many functions of torch_npu (or of what stands in for it) there are in a function and what it wraps."""
+    count, seen, todo = 0, set(), [function]
+    while todo:
+        layer = todo.pop()
+        if not isinstance(layer, types.FunctionType) or id(layer) in seen:
+            continue
+        seen.add(id(layer))
+        count += "torch_npu" in layer.__code__.co_filename
+        todo += [getattr(layer, "__wrapped__", None), *(cell.cell_contents for cell in layer.__closure__ or ())]
+    return count
+
+
 def has_shape_handling():
     """Whether the release has shape handling, and its keys in torch._inductor.config: 2.12 has not."""
     return hasattr(importlib.import_module("torch_npu._C"), "_NPUShapeHandling")

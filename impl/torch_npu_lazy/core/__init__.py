@@ -5,6 +5,7 @@ that must not pay for a compiler at import.
     locks     who holds what, who waits for whom; forks
     once      run_once and the ledger of named steps
     trigger   run something when a module has been imported
+    layers    whether a patch is in place, below those of others
 
 Nothing is imported here: a user takes the module it needs. They import each other by relative names, so that a copy
 works under any name.

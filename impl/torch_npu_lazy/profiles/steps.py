@@ -6,6 +6,8 @@ from __future__ import annotations
 import sys
 from dataclasses import KW_ONLY, dataclass
 
+from torch_npu_lazy.core.layers import has_layer
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -18,7 +20,7 @@ class Call:
     """Call a function without arguments.
 
     function: as "module:name". unless: as "module:name.attribute", an attribute that the function puts in place;
-    nothing is done if what stands there comes from the function's module. For patches that keep the original in a
+    nothing is done if that is there, below what others have put there since. For patches that keep the original in a
     closure or under a fixed name: repeated, they would call themselves.
     """
 
@@ -27,8 +29,9 @@ class Call:
     unless: str | None = None
 
     def __call__(self) -> None:
-        if self.unless is None or find(self.unless).__module__ != self.function.partition(":")[0]:
-            find(self.function)()
+        function = find(self.function)
+        if self.unless is None or not has_layer(find(self.unless), function):
+            function()
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Replace:
     def __call__(self) -> None:
         owner, _, name = self.attribute.rpartition(".")
         owner, replacement = find(owner), find(self.by)
-        if getattr(owner, name) is not replacement:
+        if not has_layer(getattr(owner, name), replacement):
             setattr(owner, self.original, getattr(owner, name))
             setattr(owner, name, replacement)
 

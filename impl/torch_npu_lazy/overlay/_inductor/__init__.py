@@ -12,6 +12,7 @@ import torch_npu._inductor as this
 from torch_npu.utils._dynamo import patch_has_triton
 
 from torch_npu_lazy.core import events
+from torch_npu_lazy.core.layers import has_layer
 from torch_npu_lazy.core.trigger import when_imported
 
 TYPE_CHECKING = False
@@ -24,6 +25,8 @@ def _say_what_is_missing(graph: ModuleType) -> None:
     """Have Inductor's graphs name the package to install, in the error that the caller gets. The wheel does in a
     warning, once in a process; torch says that the device is not supported."""
     init_wrapper_code = graph.GraphLowering.init_wrapper_code
+    if has_layer(init_wrapper_code, _say_what_is_missing):
+        return
 
     @functools.wraps(init_wrapper_code)
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -47,6 +50,8 @@ def _pass_over_torchs_own_check(graph: ModuleType) -> None:
     """Have Inductor's graphs leave an operator to the device where CI is set, too. There torch refuses it if it could
     take the operator apart, for its own developers' sake; NPU Inductor has chosen not to."""
     make_fallback = graph.make_fallback
+    if has_layer(make_fallback, _pass_over_torchs_own_check):
+        return
 
     @functools.wraps(make_fallback)
     def unchecked(*args: Any, **kwargs: Any) -> Any:

@@ -15,6 +15,7 @@ import torch_npu
 import torch_npu.utils._dynamo as this
 from torch_npu.utils._backend_scope import _NpuBackendScope, chosen  # type: ignore[import-not-found]
 from torch_npu_lazy.core import events
+from torch_npu_lazy.core.layers import has_layer
 from torch_npu_lazy.core.once import Steps, run_once
 from torch_npu_lazy.core.trigger import Finder, finder, when_imported
 from torch_npu_lazy.profiles.steps import perform
@@ -113,7 +114,7 @@ def patch_dynamo_optimize() -> None:
     shows torch's own name, home and signature."""
     import torch._dynamo.eval_frame as home
 
-    if not hasattr(home.optimize, "_npu_backend_first"):
+    if not has_layer(home.optimize, _npu_backend_first):
         home.optimize = _npu_backend_first(home.optimize)  # type: ignore[assignment]
     torch._dynamo.optimize = home.optimize
 
@@ -128,7 +129,6 @@ def _npu_backend_first(optimize: Any) -> Any:
             sys.modules["torch_npu.dynamo"]._get_global_npu_backend(backend)
         return optimize(*args, **kwargs)
 
-    first._npu_backend_first = True  # type: ignore[attr-defined]
     return first
 
 
@@ -166,6 +166,8 @@ def _look_when_a_config_is_made() -> None:
     from torch.utils._config_module import ConfigModule
 
     earlier: Any = vars(ConfigModule).get("__init_subclass__")
+    if has_layer(earlier, _look_when_a_config_is_made):
+        return
 
     @classmethod
     def look(cls: type[ConfigModule], **given: Any) -> None:
@@ -365,8 +367,14 @@ def patch_inductor_wrapper() -> None:
             _add_config_keys(self)
         return get_config_copy(self)
 
-    Wrapper.apply_options, Wrapper.__init__, Wrapper.__call__ = new_apply_options, new_init, new_call
-    ConfigModule.get_config_copy = new_get_config_copy
+    for owner, name, new in (
+        (Wrapper, "apply_options", new_apply_options),
+        (Wrapper, "__init__", new_init),
+        (Wrapper, "__call__", new_call),
+        (ConfigModule, "get_config_copy", new_get_config_copy),
+    ):
+        if not has_layer(getattr(owner, name), patch_inductor_wrapper):
+            setattr(owner, name, new)
     when_imported("torch._inductor.config", _add_config_keys, again=_add_config_keys)
     when_imported("torch._inductor.compile_fx", _patch_other_ways_in, again=_patch_other_ways_in)
 
@@ -375,6 +383,8 @@ def _patch_other_ways_in(compile_fx: Any) -> None:
     """Have a compile that does not come through the wrapper (a backend of the user's own, a package made ahead of
     time) find NPU Inductor, too. All ways meet behind compile_fx, which programs have bound by name."""
     compile_main = compile_fx._maybe_wrap_and_compile_fx_main
+    if has_layer(compile_main, _patch_other_ways_in):
+        return
 
     @functools.wraps(compile_main)
     def in_scope(*args: Any, **kwargs: Any) -> Any:
@@ -441,7 +451,7 @@ def patch_stream_operators() -> None:
     from torch_npu.npu.streams import _npu_stream
 
     look_up = streams._get_stream_by_index
-    if look_up.__module__ == __name__:
+    if has_layer(look_up, patch_stream_operators):
         return
 
     def stream_by_index(index: int) -> torch.Stream:
@@ -487,7 +497,6 @@ def _never_on_an_npu(supports_tma: Callable[[], bool]) -> Callable[[], bool]:
         is_npu = torch.version.cuda is None and torch.cuda.is_available()
         return not is_npu and supports_tma()
 
-    aware._npu_aware = True  # type: ignore[attr-defined]
     return aware
 
 
@@ -508,7 +517,7 @@ def patch_has_triton() -> None:
 
     _triton.has_triton = has_triton
     supports_tma = getattr(_triton, "_device_supports_tma", None)
-    if supports_tma is not None and not hasattr(supports_tma, "_npu_aware"):
+    if supports_tma is not None and not has_layer(supports_tma, _never_on_an_npu):
         _triton._device_supports_tma = _never_on_an_npu(supports_tma)
     for name in ("torch._inductor.compile_fx", "torch._inductor.scheduler"):
         if name in sys.modules:
@@ -523,6 +532,8 @@ def _leave_the_device_to_workers(pool: ModuleType) -> None:
     its properties, and then no worker can use the NPU, as the wheel does before it compiles several configurations of a
     kernel. A worker loads torch_npu with its first kernel."""
     environment = pool.python_subprocess_env
+    if has_layer(environment, _leave_the_device_to_workers):
+        return
 
     @functools.wraps(environment)
     def without_autoload() -> dict[str, str]:

@@ -13,6 +13,7 @@ from torch._C import DispatchKey
 from torch._prims import rng_prims
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.types import _dtype
+from torch_npu_lazy.core.layers import has_layer
 
 _HOME = "torch_npu.utils._inductor"
 """Where the replacements say that they come from: programs and tests know them by this module."""
@@ -86,7 +87,7 @@ def patch_register_philox_rand() -> None:
 
 def patch_rng_prims_device() -> None:
     of_torch = rng_prims.get_device
-    if of_torch.__module__ == _HOME:
+    if has_layer(of_torch, patch_rng_prims_device):
         return
 
     @_replacement

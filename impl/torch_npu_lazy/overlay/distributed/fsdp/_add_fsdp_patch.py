@@ -5,15 +5,15 @@ then: every other forward pass ends with sharded parameters and keeps its prefet
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch_npu.distributed.fsdp._add_fsdp_patch as this
+from torch.distributed.fsdp._fully_shard import _fsdp_collectives, _fsdp_param_group
+from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from torch_npu_lazy.core.layers import has_layer
 
 _apply_to_wheel = this._apply_fsdp_enhance_patch
 
@@ -60,8 +60,32 @@ def _pre_forward_of(original: Callable[..., Any]) -> Callable[..., Any]:
     return pre_forward
 
 
+_PLACES: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
+    (FSDPParamGroup, "__init__", this._patched_fsdp_param_group_init),
+    (FSDPParamGroup, "_wait_all_gather_streams_on_event", this._patched_wait_all_gather_streams_on_event),
+    (FSDPParamGroup, "post_forward", _patched_post_forward),
+    (FSDPParamGroup, "post_backward", this._patched_post_backward),
+    (_fsdp_collectives, "foreach_reduce", this._patched_foreach_reduce),
+    (_fsdp_param_group, "foreach_reduce", this._patched_foreach_reduce),
+    (_fsdp_collectives.DefaultAllGather, "allocate", this._patched_all_gather_allocate),
+    (_fsdp_collectives.DefaultReduceScatter, "allocate", this._patched_reduce_scatter_allocate),
+    (FSDPState, "_pre_forward", _pre_forward_of),
+)
+"""What is patched, and by what."""
+
+
 def _apply_fsdp_enhance_patch() -> None:
-    """The wheel's patches, and that of the prefetching."""
-    if not this._FSDP_ENHANCE_PATCH_APPLIED:
+    """The wheel's patches, and that of the prefetching, each where it is not in place yet: a reload of this module, or
+    a second copy, finds those of the first."""
+    in_place = [
+        (owner, name, getattr(owner, name)) for owner, name, patch in _PLACES if has_layer(getattr(owner, name), patch)
+    ]
+    if len(in_place) == len(_PLACES):
+        return
+    this._FSDP_ENHANCE_PATCH_APPLIED = False
+    try:
         _apply_to_wheel()
         FSDPState._pre_forward = _pre_forward_of(FSDPState._pre_forward)
+    finally:
+        for owner, name, patched in in_place:
+            setattr(owner, name, patched)
