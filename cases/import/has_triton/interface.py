@@ -24,16 +24,23 @@ from cases import _subject as subject
 with subject.replaced("dynamo_setup", lambda: None):
     from torch._dynamo import device_interface
 
-real = device_interface.register_interface_for_device
 registered = []
 
 
-def record(device, interface):
-    if str(device).startswith("npu"):
-        registered.append(str(device))
-    real(device, interface)
+class Recording(dict):
+    """The table of interfaces, which writes down each registration for the NPU."""
+
+    def __setitem__(self, device, interface):
+        if str(device).startswith("npu"):
+            registered.append(str(device))
+        super().__setitem__(device, interface)
+
+    def update(self, interfaces):
+        for device, interface in interfaces.items():
+            self[device] = interface
 
 
+table = Recording(device_interface.device_interfaces)
 triton = types.ModuleType("triton")
 triton.backends = types.ModuleType("triton.backends")
 triton.backends.backends = {}  # before 2.13 it is asked whether Triton serves the CPU, too
@@ -42,7 +49,7 @@ present = {"triton": triton, "triton.backends": triton.backends}
 
 def ask(package):
     patched = mock.patch.object(torch.utils._triton, "has_triton_package", lambda: package)
-    recorded = mock.patch.object(device_interface, "register_interface_for_device", record)
+    recorded = mock.patch.object(device_interface, "device_interfaces", table)
     with patched, recorded, mock.patch.dict(sys.modules, present):
         for turn in ("first", "second"):
             torch.utils._triton.has_triton.cache_clear()
