@@ -7,6 +7,7 @@
 #include <acl/acl_base.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -25,11 +26,40 @@ struct TensorState {
     int64_t numel() const;
     // Bytes from the first to the last element that the view reaches; 0 for an empty tensor.
     size_t extent() const;
-    // A tensor on the device's memory, without a copy. Throws if the type is not simulated.
+    // A tensor on the device's memory, without a copy; while this thread tries a call, one of its own. Throws if the type is not
+    // simulated.
     at::Tensor view() const;
+    // The same as an operator reads it: in the type in which this thread computes (Widened).
+    at::Tensor read() const;
 };
 
 using TensorHandle = std::shared_ptr<TensorState>;
+
+// While it lives, what this thread views is not the device's memory but tensors of one number, in the same types and, unless `sizes`
+// replaces them, in the same shapes: a call can be tried before its memory holds anything.
+class Trial {
+public:
+    Trial(int number, std::map<int64_t, int64_t> sizes);
+    ~Trial();
+    Trial(const Trial&) = delete;
+    Trial& operator=(const Trial&) = delete;
+    at::Tensor stand_in(const TensorState& state) const;
+
+private:
+    int number_;
+    std::map<int64_t, int64_t> sizes_;
+};
+bool on_trial();
+
+// While it lives, this thread reads half and bfloat16 tensors in float and, if `all`, integers and bool in double.
+class Widened {
+public:
+    explicit Widened(bool all);
+    ~Widened();
+    Widened(const Widened&) = delete;
+    Widened& operator=(const Widened&) = delete;
+};
+bool widened();
 
 // nullopt for the types that have no counterpart on the CPU (int4, float8 variants of the NPU, …).
 std::optional<at::ScalarType> scalar_type(aclDataType type);

@@ -3,12 +3,17 @@
 #include "operator.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/record_function.h>
 #include <c10/core/ScalarType.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/hash.h>
 
 #include <algorithm>
 #include <cctype>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <unordered_set>
 
 // What the first phase of an aclnn call hands to the second.
 struct aclOpExecutor {
@@ -77,16 +82,84 @@ std::string validation_error(const TensorState& state) {
 
 namespace {
 
-aclError run(const Body& body) {
+// Why `body` fails, or nothing.
+std::optional<std::string> failure_of(const Body& body) {
     try {
-        at::AutoDispatchBelowADInplaceOrView below_autograd;
         body();
-        return ACL_SUCCESS;
+        return std::nullopt;
     } catch (const c10::Error& error) {
-        return fail(kFailedRun, "%s", error.what_without_backtrace());
+        return error.what_without_backtrace();
     } catch (const std::exception& error) {
-        return fail(kFailedRun, "%s", error.what());
+        return error.what();
     }
+}
+
+aclError run(const Body& body) {
+    at::AutoDispatchBelowADInplaceOrView below_autograd;
+    const auto why = failure_of(body);
+    return why ? fail(kFailedRun, "%s", why->c_str()) : ACL_SUCCESS;
+}
+
+// --- The first phase tries a call, so that what ATen refuses is refused there, as a device does. Only ATen's kernels know all that
+// they refuse, and they say so when they run: the call runs on numbers of the simulator's own, once per operator, types and shapes.
+
+using Tensors = std::vector<const TensorState*>;
+
+size_t kind_of(const char* name, const Tensors& tensors) {
+    size_t kind = std::hash<const void*>()(name);
+    const auto add = [&](auto value) { kind = c10::hash_combine(kind, static_cast<size_t>(value)); };
+    for (const auto* tensor : tensors) {
+        add(tensor ? tensor->type : ACL_DT_UNDEFINED);
+        if (!tensor) continue;
+        add(tensor->sizes.size());
+        for (const auto size : tensor->sizes) add(size);
+    }
+    return kind;
+}
+
+// Zero is no divisor and one no index of a single row: what is wrong with types or shapes fails with both, in the same words.
+std::optional<std::string> failure_of_trial(const Body& body, const std::map<int64_t, int64_t>& sizes) {
+    const auto with = [&](int number) {
+        const Trial trial(number, sizes);
+        return failure_of(body);
+    };
+    const auto why = with(0);
+    return why && why == with(1) ? why : std::nullopt;
+}
+
+// Sizes of which each becomes a small one of its own: what fits together still does, and what does not still does not.
+std::map<int64_t, int64_t> smaller(const Tensors& tensors) {
+    constexpr int64_t kKept = 4; // windows, channels
+    std::map<int64_t, int64_t> sizes;
+    for (const auto* tensor : tensors)
+        if (tensor)
+            for (const auto size : tensor->sizes)
+                if (size > kKept) sizes.emplace(size, 0);
+    int64_t next = kKept;
+    for (auto& [_, other] : sizes) other = ++next;
+    return sizes;
+}
+
+std::optional<std::string> refusal(const char* name, const Tensors& tensors, const Body& body) {
+    static std::mutex mutex;
+    static std::unordered_set<size_t>& tried = *new std::unordered_set<size_t>; // threads may outlive the library's objects
+    const auto kind = kind_of(name, tensors);
+    {
+        const std::lock_guard lock(mutex);
+        if (tried.contains(kind)) return std::nullopt;
+    }
+    // Whatever mode the calling thread is in is not the device's, and no profiler is to see this.
+    const c10::impl::ForceDispatchKeyGuard plain(c10::default_included_set,
+                                                 c10::default_excluded_set | c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+    const at::DisableRecordFunctionGuard unrecorded;
+    constexpr int64_t kMany = 1 << 16;
+    int64_t elements = 0;
+    for (const auto* tensor : tensors) elements += tensor ? tensor->numel() : 0;
+    if (elements <= kMany || failure_of_trial(body, smaller(tensors)))
+        if (auto why = failure_of_trial(body, {})) return why;
+    const std::lock_guard lock(mutex);
+    tried.insert(kind);
+    return std::nullopt;
 }
 
 } // namespace
@@ -103,6 +176,7 @@ TensorHandle Arguments::tensor(const aclTensor* tensor) const {
 }
 
 TensorHandle Arguments::optional_tensor(const aclTensor* tensor) const {
+    seen_.push_back(tensor ? tensor->state.get() : nullptr);
     if (!tensor) return nullptr;
     if (auto why = validation_error(*tensor->state); !why.empty()) refuse(why);
     return tensor->state;
@@ -138,6 +212,7 @@ void Out::shrink_to(const Tensor& result) const {
                 tensor_.numel());
     TORCH_CHECK(result.scalar_type() == tensor_.scalar_type(), "the result has type ", result.scalar_type(),
                 " but the output tensor has ", tensor_.scalar_type());
+    if (on_trial()) return;
     state_->sizes.assign(result.sizes().begin(), result.sizes().end());
     state_->strides.assign(state_->sizes.size(), 1);
     for (auto i = static_cast<int64_t>(state_->sizes.size()) - 2; i >= 0; --i)
@@ -200,6 +275,7 @@ aclError prepare(const char* name, const char* signature, uint64_t* workspace, a
         made->name = name;
         made->pending.emplace(); // before the arguments are checked
         made->body = build(call);
+        if (const auto why = refusal(name, call.tensors(), made->body)) return fail(kWrongArgument, "%s", why->c_str());
         *executor = made.release();
         *workspace = 0;
         return ACL_SUCCESS;

@@ -67,6 +67,8 @@ public:
     TensorHandle optional_tensor(const aclTensor* tensor) const;
     std::vector<TensorHandle> tensor_list(const aclTensorList* list) const;
     ScalarType type(aclDataType type) const;
+    // What distinguishes kinds of calls of one operator: types and shapes.
+    const std::vector<const TensorState*>& tensors() const { return seen_; }
     template <class T>
     const T& required(const T* pointer) const {
         if (!pointer) refuse("is null");
@@ -77,6 +79,7 @@ public:
 private:
     const char* signature_;
     int index_ = -1;
+    mutable std::vector<const TensorState*> seen_; // null: absent
 };
 
 // How parameter type P is passed in C (C), what the queued operator keeps of it (hold) and what the definition gets (give).
@@ -100,14 +103,14 @@ template <>
 struct Argument<Tensor> {
     using C = const aclTensor*;
     static TensorHandle hold(Arguments& call, C value) { return call.tensor(value); }
-    static Tensor give(const TensorHandle& held) { return held->view(); }
+    static Tensor give(const TensorHandle& held) { return held->read(); }
 };
 
 template <>
 struct Argument<std::optional<Tensor>> {
     using C = const aclTensor*;
     static TensorHandle hold(Arguments& call, C value) { return call.optional_tensor(value); }
-    static std::optional<Tensor> give(const TensorHandle& held) { return held ? std::optional(held->view()) : std::nullopt; }
+    static std::optional<Tensor> give(const TensorHandle& held) { return held ? std::optional(held->read()) : std::nullopt; }
 };
 
 template <>
@@ -189,7 +192,7 @@ struct Argument<TensorList> {
     static std::vector<TensorHandle> hold(Arguments& call, C value) { return call.tensor_list(value); }
     static std::vector<Tensor> give(const std::vector<TensorHandle>& held) {
         std::vector<Tensor> tensors;
-        for (const auto& handle : held) tensors.push_back(handle ? handle->view() : Tensor());
+        for (const auto& handle : held) tensors.push_back(handle ? handle->read() : Tensor());
         return tensors;
     }
 };
@@ -289,6 +292,7 @@ template <class Function>
 struct Signature : Signature<decltype(&Function::operator())> {};
 template <class R, class... P>
 struct Signature<R (*)(P...)> {
+    static constexpr std::array<bool, sizeof...(P)> writes{std::is_same_v<P, Tensor&>...}; // in place
     using Parameters = std::tuple<std::decay_t<P>...>;
     using Outputs = std::make_index_sequence<Returned<R>::count>;
 };
@@ -317,10 +321,24 @@ struct Invocation<Function, std::tuple<P...>, std::index_sequence<I...>> {
     }
 
 private:
+    // What was written in place in another type than the memory's.
+    template <size_t... N>
+    static void write_back(const auto& held, const auto& given, std::index_sequence<N...>) {
+        if (!widened() || on_trial()) return;
+        const auto each = [](const auto& handle, const auto& tensor) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(tensor)>, Tensor>) {
+                auto own = handle->view();
+                if (own.scalar_type() != tensor.scalar_type()) aten::copy_::call(own, tensor, false);
+            }
+        };
+        ((Signature<Function>::writes[N] ? each(std::get<N>(held), std::get<N>(given)) : void()), ...);
+    }
+
     static void run(Function function, const auto& held, const Results& results) {
         auto given = std::apply([](const auto&... h) { return std::tuple{Argument<P>::give(h)...}; }, held);
         if constexpr (sizeof...(I) == 0) {
             std::apply(function, given);
+            write_back(held, given, std::index_sequence_for<P...>());
         } else {
             const std::array<Out, sizeof...(I)> outputs{Out{results[I]}...};
             Placement placement;

@@ -198,3 +198,23 @@ def test_pieces_of_tensors_are_padded_and_joined():
     found = torch._chunk_cat([part.npu() for part in parts], 0, 2)
     assert torch.equal(found.cpu(), torch._chunk_cat(parts, 0, 2))
     assert calls.counts()["aclnnChunkCat"] == 1
+
+
+@on_simulator(torch=True)
+def test_a_refusal_is_the_call_s_own_and_spoils_nothing():
+    import torch
+
+    a = torch.ones(2, 2, device="npu")
+    refused = {
+        "aclnnMm": lambda: torch.mm(a, a.bfloat16()),
+        "aclnnBatchMatMul": lambda: torch.bmm(a[None], a[None].half()),
+    }
+    for name, call in refused.items():
+        try:
+            call()
+        except RuntimeError as error:
+            assert name in str(error), error  # noqa: PT017 - as a program that falls back does it
+            answer = a @ a
+        else:
+            raise AssertionError(f"{name} was accepted")
+        assert answer.tolist() == [[2.0, 2.0]] * 2

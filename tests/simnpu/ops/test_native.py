@@ -10,7 +10,7 @@ import acl
 from isolated import on_simulator
 
 NULL_ARGUMENT, WRONG_ARGUMENT, FAILED_RUN = 161001, 161002, 361001
-FLOAT, FLOAT8 = 0, 36
+FLOAT, HALF, INT64, FLOAT8 = 0, 1, 9, 36
 NCHW, ND, FRACTAL_NZ = 0, 2, 29
 
 
@@ -112,16 +112,43 @@ def test_wrong_arguments_are_refused_at_once_by_name():
 
 
 @on_simulator(torch=True)
-def test_a_wrong_output_fails_the_stream_with_the_operator_s_name():
+def test_types_and_shapes_that_do_not_fit_are_refused_at_once_by_the_operator_s_name():
     acl.set_device()
-    stream, data = acl.stream(), acl.malloc(64)
-    for output, fragment in [
-        (tensor(data, 2, 2), "aclnnAbs: the result has shape [4] but the output tensor has [2, 2]"),
-        (tensor(data, 4, kind=9), "aclnnAbs: the result has type Float which does not convert"),
-    ]:
-        _, executor = prepare("aclnnAbs", tensor(data, 4), output)
-        assert launch("aclnnAbs", executor, stream) == 0
-        acl.refuses(FAILED_RUN, fragment, "aclrtSynchronizeStream", stream)
+    data = acl.malloc(64)
+    four, square = tensor(data, 4), tensor(data, 2, 2)
+    shape, conversion = "the result has shape [4] but the output tensor has [2, 2]", "Float which does not convert"
+    keep = ctypes.c_int8(0)
+    refused(WRONG_ARGUMENT, ["aclnnAbs:", shape], "aclnnAbs", four, square)
+    refused(WRONG_ARGUMENT, ["aclnnAbs:", conversion], "aclnnAbs", four, tensor(data, 4, kind=INT64))
+    refused(WRONG_ARGUMENT, ["aclnnMm:", "dtype"], "aclnnMm", square, tensor(data, 2, 2, kind=HALF), square, keep)
+    refused(WRONG_ARGUMENT, ["aclnnMm:", "2x2 and 4x1"], "aclnnMm", square, tensor(data, 4, 1), four, keep)
+    for _ in range(2):  # also when a call of the same shapes was accepted before
+        assert prepare("aclnnAbs", four, four)[0] == 0
+        refused(WRONG_ARGUMENT, ["aclnnAbs:", shape], "aclnnAbs", four, square)
+    large = acl.malloc(4 << 20)
+    a, b, c = tensor(large, 1024, 512), tensor(large, 1024, 512), tensor(large, 1024, 1024)
+    refused(WRONG_ARGUMENT, ["aclnnMm:", "1024x512 and 1024x512"], "aclnnMm", a, b, c, keep)
+
+
+@on_simulator(torch=True)
+def test_a_wrong_value_fails_the_stream_with_the_operator_s_name():
+    acl.set_device()
+    stream, data, index = acl.stream(), acl.malloc(64), acl.malloc(64)
+    acl.write(index, bytes(numbers(7)))
+    dim = ctypes.c_int64(0)
+    code, executor = prepare("aclnnIndexSelect", tensor(data, 4), dim, tensor(index, 1, kind=INT64), tensor(data, 1))
+    assert code == 0, acl.text()
+    assert launch("aclnnIndexSelect", executor, stream) == 0
+    acl.refuses(FAILED_RUN, "aclnnIndexSelect: index out of range", "aclrtSynchronizeStream", stream)
+
+
+@on_simulator(torch=True)
+def test_what_only_values_can_tell_is_no_matter_of_the_first_phase():
+    acl.set_device()
+    data = acl.malloc(256)
+    matrix = tensor(data, 3, 3)
+    assert prepare("aclnnInverse", matrix, matrix)[0] == 0, acl.text()
+    assert prepare("aclnnLinalgCholesky", matrix, ctypes.c_bool(False), matrix)[0] == 0, acl.text()
 
 
 @on_simulator(torch=True)
