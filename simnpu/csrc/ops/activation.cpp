@@ -36,10 +36,10 @@ ATEN(TanhBackward, tanh_backward)
 ATEN_BOTH(Threshold, threshold)
 ATEN(ThresholdBackward, threshold_backward)
 
-OPERATOR(LogSigmoid, [](const Tensor& self) { return aten::log_sigmoid::call(self); })
+COMPOSITE(LogSigmoid, [](const Tensor& self) { return aten::log_sigmoid::call(self); })
 // The buffer is a hint of the forward for the backward. Its size is the device's business: neither reads nor writes it here.
 OPERATOR(LogSigmoidForward, [](const Tensor& self, Out out, Out) { out = aten::log_sigmoid::call(self); })
-OPERATOR(LogSigmoidBackward, [](const Tensor& grad_output, const Tensor& self, std::optional<Tensor>) {
+COMPOSITE(LogSigmoidBackward, [](const Tensor& grad_output, const Tensor& self, std::optional<Tensor>) {
     return aten::mul_Tensor::call(grad_output, aten::sigmoid::call(aten::neg::call(self)));
 })
 
@@ -54,10 +54,10 @@ OPERATOR(GeluV2, [](const Tensor& self, int64_t approximate, Out out) {
 ATEN(GeluBackwardV2, gelu_backward)
 
 // x * sigmoid(1.702 x)
-OPERATOR(FastGelu, [](const Tensor& self) {
+COMPOSITE(FastGelu, [](const Tensor& self) {
     return aten::mul_Tensor::call(self, aten::sigmoid::call(aten::mul_Scalar::call(self, 1.702)));
 })
-OPERATOR(FastGeluBackward, [](const Tensor& grad, const Tensor& self) {
+COMPOSITE(FastGeluBackward, [](const Tensor& grad, const Tensor& self) {
     auto gate = aten::sigmoid::call(aten::mul_Scalar::call(self, 1.702));
     auto slope = aten::mul_Scalar::call(aten::mul_Tensor::call(self, aten::rsub_Scalar::call(gate, 1, 1)), 1.702);
     return aten::mul_Tensor::call(grad, aten::mul_Tensor::call(gate, aten::add_Scalar::call(slope, 1, 1)));
@@ -74,17 +74,17 @@ OPERATOR(PreluBackward, [](const Tensor& grad_output, const Tensor& self, const 
 })
 
 // gelu(a) * b for the two halves a, b of the last dimension.
-OPERATOR(GeluMul, [](const Tensor& self, std::string_view approximate) {
+COMPOSITE(GeluMul, [](const Tensor& self, std::string_view approximate) {
     const auto half = self.size(-1) / 2;
     return aten::mul_Tensor::call(aten::gelu::call(self.narrow(-1, 0, half), approximate), self.narrow(-1, half, half));
 })
 
 // silu(a) * b for the two halves a, b of `self` along `dim`.
-OPERATOR(SwiGlu, [](const Tensor& self, int64_t dim) {
+COMPOSITE(SwiGlu, [](const Tensor& self, int64_t dim) {
     const auto half = self.size(dim) / 2;
     return aten::mul_Tensor::call(aten::silu::call(self.narrow(dim, 0, half)), self.narrow(dim, half, half));
 })
-OPERATOR(SwiGluGrad, [](const Tensor& grad_output, const Tensor& self, int64_t dim) {
+COMPOSITE(SwiGluGrad, [](const Tensor& grad_output, const Tensor& self, int64_t dim) {
     const auto half = self.size(dim) / 2;
     const auto a = self.narrow(dim, 0, half), b = self.narrow(dim, half, half);
     const std::array<Tensor, 2> grads{aten::silu_backward::call(aten::mul_Tensor::call(grad_output, b), a),

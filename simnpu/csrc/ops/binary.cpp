@@ -41,7 +41,7 @@ ATEN(Adds, add_Scalar)
 ATEN(InplaceAdd, add__Tensor)
 ATEN(InplaceAdds, add__Scalar)
 // A scalar plus alpha times a tensor.
-OPERATOR(AddV3, [](const Scalar& self, const Tensor& other, const Scalar& alpha) {
+COMPOSITE(AddV3, [](const Scalar& self, const Tensor& other, const Scalar& alpha) {
     return aten::add_Scalar::call(aten::mul_Scalar::call(other, alpha), self, 1);
 })
 ATEN(AddRelu, _add_relu_Tensor)

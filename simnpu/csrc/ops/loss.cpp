@@ -23,7 +23,7 @@ OPERATOR(NLLLoss2dBackward, [](const Tensor& grad_output, const Tensor& self, co
 ATEN(MseLoss, mse_loss)
 ATEN(MseLossBackward, mse_loss_backward)
 ATEN(L1Loss, l1_loss)
-OPERATOR(L1LossBackward, [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) {
+COMPOSITE(L1LossBackward, [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) {
     auto grad = aten::mul_Tensor::call(aten::sgn::call(aten::sub_Tensor::call(self, target, 1)), grad_output);
     return reduction == at::Reduction::Mean ? aten::div_Scalar::call(grad, grad.numel()) : grad;
 })
@@ -38,26 +38,26 @@ ATEN(BinaryCrossEntropy, binary_cross_entropy)
 ATEN(BinaryCrossEntropyBackward, binary_cross_entropy_backward)
 ATEN(BinaryCrossEntropyWithLogits, binary_cross_entropy_with_logits)
 // d/dx of the loss: with w = pos_weight, l = log weight of the positive class: ((w - 1) t + 1) sigmoid(x) - w t.
-OPERATOR(BinaryCrossEntropyWithLogitsBackward,
-         [](const Tensor& grad_output, const Tensor& self, const Tensor& target, std::optional<Tensor> weight,
-            std::optional<Tensor> pos_weight, int64_t reduction) {
-             auto positive = pos_weight ? aten::mul_Tensor::call(target, *pos_weight) : target;
-             auto scale = aten::add_Scalar::call(aten::sub_Tensor::call(positive, target, 1), 1, 1);
-             auto grad = aten::sub_Tensor::call(aten::mul_Tensor::call(scale, aten::sigmoid::call(self)), positive, 1);
-             grad = aten::mul_Tensor::call(grad, grad_output);
-             if (weight) grad = aten::mul_Tensor::call(grad, *weight);
-             return reduction == at::Reduction::Mean ? aten::div_Scalar::call(grad, self.numel()) : grad;
-         })
+COMPOSITE(BinaryCrossEntropyWithLogitsBackward,
+          [](const Tensor& grad_output, const Tensor& self, const Tensor& target, std::optional<Tensor> weight,
+             std::optional<Tensor> pos_weight, int64_t reduction) {
+              auto positive = pos_weight ? aten::mul_Tensor::call(target, *pos_weight) : target;
+              auto scale = aten::add_Scalar::call(aten::sub_Tensor::call(positive, target, 1), 1, 1);
+              auto grad = aten::sub_Tensor::call(aten::mul_Tensor::call(scale, aten::sigmoid::call(self)), positive, 1);
+              grad = aten::mul_Tensor::call(grad, grad_output);
+              if (weight) grad = aten::mul_Tensor::call(grad, *weight);
+              return reduction == at::Reduction::Mean ? aten::div_Scalar::call(grad, self.numel()) : grad;
+          })
 ATEN(KlDiv, kl_div)
 ATEN(SoftMarginLoss, soft_margin_loss)
 ATEN(SoftMarginLossBackward, soft_margin_loss_backward)
 // d/dself and d/dtarget of target * (log target - self), or of exp(target) * (target - self).
-OPERATOR(KlDivBackward, [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
+COMPOSITE(KlDivBackward, [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
     const auto grad = aten::mul_Tensor::call(aten::neg::call(log_target ? aten::exp::call(target) : target), grad_output);
     return reduction == at::Reduction::Mean ? aten::div_Scalar::call(grad, self.numel()) : grad;
 })
-OPERATOR(KlDivTargetBackward, [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
-                                 bool log_target) {
+COMPOSITE(KlDivTargetBackward, [](const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
+                                  bool log_target) {
     const auto distance = aten::sub_Tensor::call(log_target ? target : aten::log::call(target), self, 1);
     auto grad = aten::mul_Tensor::call(aten::add_Scalar::call(distance, 1, 1), grad_output);
     if (log_target) grad = aten::mul_Tensor::call(grad, aten::exp::call(target));

@@ -70,14 +70,13 @@ size_t TensorState::extent() const {
 namespace {
 
 thread_local const Trial* t_trial = nullptr;
-enum class Width { given, floats, all };
-thread_local Width t_width = Width::given;
+thread_local uint64_t t_widened = 0;
 
 at::ScalarType wide(at::ScalarType type) {
-    if (t_width == Width::given) return type;
+    if (!(t_widened >> static_cast<int>(type) & 1)) return type;
     if (type == at::kHalf || type == at::kBFloat16) return at::kFloat;
     if (type == at::kComplexHalf) return at::kComplexFloat;
-    return t_width == Width::all && c10::isIntegralType(type, true) ? at::kDouble : type;
+    return c10::isIntegralType(type, true) ? at::kDouble : type;
 }
 
 } // namespace
@@ -101,16 +100,16 @@ bool on_trial() {
     return t_trial != nullptr;
 }
 
-Widened::Widened(bool all) {
-    t_width = all ? Width::all : Width::floats;
+Widened::Widened(std::initializer_list<at::ScalarType> types) {
+    for (const auto type : types) t_widened |= uint64_t{1} << static_cast<int>(type);
 }
 
 Widened::~Widened() {
-    t_width = Width::given;
+    t_widened = 0;
 }
 
 bool widened() {
-    return t_width != Width::given;
+    return t_widened != 0;
 }
 
 at::Tensor TensorState::read() const {

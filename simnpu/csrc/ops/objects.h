@@ -51,10 +51,10 @@ private:
 };
 bool on_trial();
 
-// While it lives, this thread reads half and bfloat16 tensors in float and, if `all`, integers and bool in double.
+// While it lives, this thread reads tensors of these types in a wider one: floats in float, integers and bool in double.
 class Widened {
 public:
-    explicit Widened(bool all);
+    explicit Widened(std::initializer_list<at::ScalarType> types);
     ~Widened();
     Widened(const Widened&) = delete;
     Widened& operator=(const Widened&) = delete;

@@ -3,6 +3,7 @@
 #include "operator.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
 #include <c10/core/ScalarType.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -94,6 +95,58 @@ std::optional<std::string> failure_of(const Body& body) {
     }
 }
 
+// What ATen's CPU kernels say of a type that they lack, before they compute anything.
+std::optional<ScalarType> lacking(const char* message) {
+    constexpr std::string_view kSaid = "not implemented for '";
+    const std::string_view text = message;
+    const auto found = text.find(kSaid);
+    if (found == std::string_view::npos) return std::nullopt;
+    const auto name = text.substr(found + kSaid.size());
+    for (int i = 0; i < static_cast<int>(ScalarType::NumOptions); ++i) {
+        const auto type = static_cast<ScalarType>(i);
+        const std::string quoted = std::string(c10::toString(type)) + "'";
+        if (name.starts_with(quoted)) return type;
+    }
+    return std::nullopt;
+}
+
+// Where the device takes a type that ATen's CPU kernel lacks, the result is computed in a wider one.
+Body in_every_documented_type(Body body) {
+    return [body = std::move(body)] {
+        std::optional<ScalarType> type;
+        try {
+            return body();
+        } catch (const c10::Error& error) {
+            type = lacking(error.what_without_backtrace());
+            if (!type) throw;
+        }
+        const Widened wider({*type});
+        body();
+    };
+}
+
+bool is_low(const TensorState* tensor) {
+    return tensor && (tensor->type == ACL_FLOAT16 || tensor->type == ACL_BF16);
+}
+
+// Whether a definition takes several steps, which round one by one: one that says so, or an ATen operator without a CPU kernel.
+bool is_composite(std::string_view signature) {
+    if (signature.starts_with("composite ")) return true;
+    const auto name = signature.substr(0, signature.find('('));
+    if (name.empty() || name.starts_with('[') || signature.find("(a!)[]") != std::string_view::npos) return false;
+    const auto dot = std::min(name.find('.'), name.size());
+    const auto found = c10::Dispatcher::singleton().findSchema(
+        {"aten::" + std::string(name.substr(0, dot)), std::string(name.substr(std::min(dot + 1, name.size())))});
+    return found && !found->hasKernelForDispatchKey(c10::DispatchKey::CPU);
+}
+
+Body rounded_once(Body body) {
+    return [body = std::move(body)] {
+        const Widened wider({at::kHalf, at::kBFloat16});
+        body();
+    };
+}
+
 aclError run(const Body& body) {
     at::AutoDispatchBelowADInplaceOrView below_autograd;
     const auto why = failure_of(body);
@@ -179,6 +232,11 @@ TensorHandle Arguments::optional_tensor(const aclTensor* tensor) const {
     seen_.push_back(tensor ? tensor->state.get() : nullptr);
     if (!tensor) return nullptr;
     if (auto why = validation_error(*tensor->state); !why.empty()) refuse(why);
+    const auto argument = static_cast<size_t>(index_);
+    const bool placeholder = tensor->state->numel() == 0; // whatever its type
+    if (!placeholder && !takes(documented_, argument, tensor->state->type))
+        refuse(c10::str("has type ", type_name(tensor->state->type), ", which a device does not take; it takes ",
+                        names_of((*documented_)[argument])));
     return tensor->state;
 }
 
@@ -201,7 +259,7 @@ void Out::operator=(const Tensor& result) const {
     TORCH_CHECK(result.defined(), "the operator computed nothing for an output that the caller wants");
     TORCH_CHECK(result.sizes() == tensor_.sizes(), "the result has shape ", result.sizes(), " but the output tensor has ",
                 tensor_.sizes());
-    TORCH_CHECK(c10::canCast(result.scalar_type(), tensor_.scalar_type()), "the result has type ", result.scalar_type(),
+    TORCH_CHECK(widened() || c10::canCast(result.scalar_type(), tensor_.scalar_type()), "the result has type ", result.scalar_type(),
                 " which does not convert to the output tensor's type ", tensor_.scalar_type());
     aten::copy_::call(const_cast<Tensor&>(tensor_), result, false);
 }
@@ -270,12 +328,18 @@ aclError prepare(const char* name, const char* signature, uint64_t* workspace, a
     const Named named(name);
     if (!workspace || !executor) return fail(kNullArgument, "workspace size and executor must not be null");
     try {
-        Arguments call(signature);
+        Arguments call(name, signature);
         auto made = std::make_unique<aclOpExecutor>();
         made->name = name;
         made->pending.emplace(); // before the arguments are checked
         made->body = build(call);
-        if (const auto why = refusal(name, call.tensors(), made->body)) return fail(kWrongArgument, "%s", why->c_str());
+        const auto& tensors = call.tensors();
+        if (std::any_of(tensors.begin(), tensors.end(), is_low) && is_composite(signature)) {
+            made->body = rounded_once(std::move(made->body));
+        } else if (call.documented()) {
+            made->body = in_every_documented_type(std::move(made->body));
+        }
+        if (const auto why = refusal(name, tensors, made->body)) return fail(kWrongArgument, "%s", why->c_str());
         *executor = made.release();
         *workspace = 0;
         return ACL_SUCCESS;

@@ -4,15 +4,18 @@
 //     ATEN_INPLACE(Abs, abs_)         aclnnInplaceAbs = at::abs_: the first argument is written
 //     ATEN_BOTH(Abs, abs)             the two lines above
 //     OPERATOR(Mm, [](const Tensor& a, const Tensor& b, Out out, int8_t) { into<aten::mm>(out, a, b); })
+//     COMPOSITE(L1LossBackward, [](…) { … })    an OPERATOR of several steps
 //
 // In a lambda, parameters stand for C arguments: Tensor, Scalar, IntArrayRef, TensorList, std::array<bool, N>, ScalarType,
 // std::string_view and numbers; std::optional<…> where the caller may pass null; Out for a tensor that is written. Tensors that
 // the lambda returns are further outputs after its last parameter. A definition runs on the stream's worker, below autograd.
+// What takes several steps, here or in ATen, reads half and bfloat16 in float and rounds once, as a device's kernel does.
 // It throws (TORCH_CHECK) for a combination of arguments that it does not cover: never a silently wrong number.
 #pragma once
 
 #include "objects.h"
 #include "placement.h"
+#include "types.h"
 
 #include <simnpu/core.h>
 
@@ -61,7 +64,7 @@ private:
 // Reads the arguments of one call in order; knows what to call them in messages.
 class Arguments {
 public:
-    explicit Arguments(const char* signature) : signature_(signature) {}
+    Arguments(const char* name, const char* signature) : signature_(signature), documented_(documented_types(name)) {}
     void next() { ++index_; }
     TensorHandle tensor(const aclTensor* tensor) const; // throws if null
     TensorHandle optional_tensor(const aclTensor* tensor) const;
@@ -69,6 +72,7 @@ public:
     ScalarType type(aclDataType type) const;
     // What distinguishes kinds of calls of one operator: types and shapes.
     const std::vector<const TensorState*>& tensors() const { return seen_; }
+    bool documented() const { return documented_ != nullptr; }
     template <class T>
     const T& required(const T* pointer) const {
         if (!pointer) refuse("is null");
@@ -78,6 +82,7 @@ public:
 
 private:
     const char* signature_;
+    const DocumentedTypes* documented_;
     int index_ = -1;
     mutable std::vector<const TensorState*> seen_; // null: absent
 };
@@ -404,6 +409,7 @@ struct EntryPoints<Definition, Function, std::tuple<P...>, std::index_sequence<I
 
 #define SIMNPU_OPERATOR(NAME, SIGNATURE, ...) SIMNPU_ENTRY_POINTS(aclnn##NAME, SIGNATURE, __VA_ARGS__)
 #define OPERATOR(NAME, ...) SIMNPU_OPERATOR(NAME, #__VA_ARGS__, __VA_ARGS__)
+#define COMPOSITE(NAME, ...) SIMNPU_OPERATOR(NAME, "composite " #__VA_ARGS__, __VA_ARGS__)
 #define ATEN(NAME, ATEN_NAME) SIMNPU_OPERATOR(NAME, at::_ops::ATEN_NAME::schema_str, &at::_ops::ATEN_NAME::call)
 #define ATEN_INPLACE(NAME, ATEN_NAME) ATEN(Inplace##NAME, ATEN_NAME)
 #define ATEN_BOTH(NAME, ATEN_NAME) ATEN(NAME, ATEN_NAME) ATEN_INPLACE(NAME, ATEN_NAME##_)

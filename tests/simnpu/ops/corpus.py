@@ -470,7 +470,16 @@ def add_reduce() -> None:
     case("norm 1", lambda x: torch.norm(x, p=1, dim=1, keepdim=True), t(3, 4))
     case("norm inf", lambda x: torch.norm(x, p=float("inf")), t(3, 4))
     case("vector_norm", lambda x: torch.linalg.vector_norm(x, 3, dim=(0, 1)), t(3, 4), grad=True)
-    case("logsumexp", lambda x: torch.logsumexp(x, 1), t(3, 4), reaches="LogSumExp", dtypes=FLOATS, grad=True)
+    # The gradient multiplies the result's rounding: the CPU rounds at each step, a device once.
+    case(
+        "logsumexp",
+        lambda x: torch.logsumexp(x, 1),
+        t(3, 4),
+        reaches="LogSumExp",
+        dtypes=FLOATS,
+        grad=True,
+        low_precision=2e-2,
+    )
     case("cumsum", lambda x: torch.cumsum(x, 1), t(3, 4), reaches="Cumsum", dtypes=NUMBERS)
     case("cumsum gradient", lambda x: torch.cumsum(x, 0), t(3, 4), grad=True)
     case("cumprod", lambda x: torch.cumprod(x, 1), t(3, 4), reaches="Cumprod")
