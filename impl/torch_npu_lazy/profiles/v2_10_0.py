@@ -17,6 +17,7 @@ PROFILE = Profile(
         "torch_npu.npu._graph_tree",
         "torch_npu.npu.graphs",
         "torch_npu.npu.streams",
+        "torch_npu.npu.utils",
         "torch_npu.utils._dynamo",
         "torch_npu.utils._dynamo_device",
         "torch_npu.utils._graph_tree",

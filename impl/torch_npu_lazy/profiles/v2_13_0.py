@@ -25,6 +25,7 @@ PROFILE = Profile(
         "torch_npu.npu._graph_tree",
         "torch_npu.npu._graph_tree_state",
         "torch_npu.npu.streams",
+        "torch_npu.npu.utils",
         "torch_npu.utils._dynamo",
         "torch_npu.utils.collect_env",
         "torch_npu.utils.dlpack",
