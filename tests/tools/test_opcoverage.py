@@ -141,6 +141,9 @@ def test_the_worst_sample_decides():
     assert verdict(record(samples=0)) == "not counted"
     assert verdict(record(on_cpu=["aten::a"])) == "on CPU by torch_npu"
     assert verdict(record(on_cpu=["aten::a"], errors=[missing])) == "unsupported"
+    untaken = "aclnnMm: argument 0 (self) has type Long, which a device does not take; it takes Float, Half"
+    assert verdict(record(errors=[untaken])) == "refused"
+    assert verdict(record(errors=[untaken, missing])) == "unsupported"
     assert verdict(record(errors=[missing, unclear])) == "error"
     assert verdict(record(errors=[missing, unclear], wrong=["sample 1: 1, expected 2"])) == "wrong"
 

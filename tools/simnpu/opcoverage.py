@@ -37,6 +37,7 @@ DTYPES = ("float32", "float16", "bfloat16", "int64", "bool")
 DIRECTIONS = ("forward", "backward", "compiled")
 VERDICTS = {
     "passing": "every sample agrees with the CPU",
+    "refused": "a device does not take the type, as CANN's pages say",
     "unsupported": "an error that names what is missing",
     "lost by torch_npu": "torch_npu drops or changes an argument before the device sees it: on any device",
     "on CPU by torch_npu": "torch_npu copies to the CPU and computes there: says nothing about the simulator",
@@ -121,6 +122,7 @@ class Key(NamedTuple):
         return cls(record["op"], record["dtype"], record["direction"])
 
 
+_REFUSED = "which a device does not take"
 _NAMES = (
     re.compile(r"operation '?\"?([\w.]+)'?\"? is not simulated"),
     re.compile(r"the library function (\w+) (?:of these types )?is not simulated"),
@@ -130,6 +132,7 @@ _NAMES = (
     re.compile(r"(operator \w+ of the legacy path) is not simulated"),
     re.compile(r"Could not run '([\w:.]+)' with arguments from the '\w+' backend"),
     re.compile(r"(aclnn\w+?)(?:GetWorkspaceSize)?: [^\n]*?(\"?[\w:. ()]+\"? (?:is|are) not simulated)"),
+    re.compile(rf"(aclnn\w+): argument \d+ (\(\w+\) has type \w+), {_REFUSED}"),
     re.compile(r"(aclnn\w+?)(?:GetWorkspaceSize)?: [^\n]*?(not implemented for '\w+')"),
     re.compile(r"(\"?\w+\"? not implemented for '\w+')"),
     re.compile(r"\w+: ([^\n]+)\n\[ERROR\][^\n]* OPS feature not supported"),
@@ -166,6 +169,8 @@ def verdict(record: Record) -> str:
     if set(record["wrong"]) - set(lost):
         return "wrong"
     if errors := [text for text in record["errors"] if text not in lost]:
+        if all(_REFUSED in text for text in errors):
+            return "refused"
         return "error" if any(missing_name(text) is None for text in errors) else "unsupported"
     if lost:
         return "lost by torch_npu"
@@ -326,7 +331,7 @@ def explanation(record: Record) -> str:
         return f"{record['differing']} of {record['samples']} samples; {first}"
     if said == "lost by torch_npu":
         return "; ".join(sorted(set(lost.values())))
-    if said == "unsupported":
+    if said in ("unsupported", "refused"):
         return ", ".join(missing_names(record))
     if said == "error":
         return next(
@@ -380,6 +385,17 @@ class Summary:
                 groups[name].append(record)
         return sorted(groups.items(), key=lambda group: (-len({record["op"] for record in group[1]}), group[0]))
 
+    def accepted(self) -> list[tuple[str, list[Record]]]:
+        """The aclnn operators for which no page lists types, with the records that reached them.
+
+        What a page lists is refused by the operator library itself, so that nothing else is accepted by mistake.
+        """
+        groups: dict[str, list[Record]] = collections.defaultdict(list)
+        for record in self.having("passing"):
+            for name in record.get("undocumented", []):
+                groups[name].append(record)
+        return sorted(groups.items())
+
     def markdown(self, build: str, command: str) -> str:
         """The page that a command writes, docs/opcoverage.md without arguments."""
         totals = self.totals()
@@ -392,8 +408,9 @@ class Summary:
             "own sample inputs, is run on the simulated NPU and on the CPU. What it returns, what it writes into its",
             "arguments and its gradients are compared with the operator's own tolerances; where two ways of rounding",
             "are further apart, both are compared with the CPU in the next higher precision. An operator counts once:",
-            "one sample that is not supported makes it unsupported, one that differs makes it wrong. Where the CPU",
-            "refuses the dtype, nothing is counted.",
+            "one sample that is not supported makes it unsupported, one that differs makes it wrong. A dtype that the",
+            "CPU lacks and other devices take is compared with the CPU in float64; what the device refuses as well is",
+            "not counted.",
             f"Random operators ({randoms}) are compared in shape, dtype and device only.",
             "",
             f"Simulator {build}.",
@@ -420,6 +437,18 @@ class Summary:
             if groups := _grouped(self.having(name)):
                 lines += ["", f"## {name[0].upper()}{name[1:]}", "", "| what | operators |", "|---|---|"]
                 lines += [f"| {_cell(what)} | {_cell(_operators(records))} |" for what, records in groups]
+        if refused := self.having("refused"):
+            lines += ["", "## Refused, as a device does", "", "| type | operators |", "|---|---|"]
+            lines += [f"| {_cell(what)} | {_cell(_operators(records))} |" for what, records in _grouped(refused)]
+        if accepted := self.accepted():
+            lines += [
+                "",
+                "## Accepted, and nothing is known of what a device takes",
+                "",
+                "| operator | used by |",
+                "|---|---|",
+            ]
+            lines += [f"| {_cell(what)} | {_cell(_operators(records))} |" for what, records in accepted]
         if missing := self.missing():
             lines += ["", "## Unsupported, by what is missing", "", "| missing | operators |", "|---|---|"]
             lines += [f"| {_cell(name)} | {_cell(_operators(records))} |" for name, records in missing]
