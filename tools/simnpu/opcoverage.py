@@ -127,6 +127,7 @@ _NAMES = (
     re.compile(r"operation '?\"?([\w.]+)'?\"? is not simulated"),
     re.compile(r"the library function (\w+) (?:of these types )?is not simulated"),
     re.compile(r"custom op '([\w.]+)'"),
+    re.compile(r"(Unsupported dtype \w+)"),
     re.compile(r"(acl\w+?) or acl\w+ not in libopapi"),
     re.compile(r"Failed to find function (\w+)"),
     re.compile(r"(operator \w+ of the legacy path) is not simulated"),
