@@ -26,7 +26,8 @@ class Lazy:
     loads it, and which dir() lists, separated by spaces. open: so does access to any other name. apart: modules below
     it that load without it. idle: functions that do nothing until it is loaded, separated by spaces.
     early: the module is patched at once, and what the overlay defines then replaces the wheel's names when its body has
-    run.
+    run. quiet: it brings a compiler, and who only looks must not load it: until then dir() lists none of its names, and
+    `__all__` is `public`.
     """
 
     when: str | None = None
@@ -35,6 +36,7 @@ class Lazy:
     apart: tuple[str, ...] = ()
     idle: str = ""
     early: bool = False
+    quiet: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +45,11 @@ class Profile:
 
     patched: modules after whose body the overlay of the same path is executed in their namespace. replaced: modules
     that are the overlay's file alone, whether the wheel has one of that name or not. lazy: see `Lazy`. redirects:
-    module -> what import statements of its body get instead, by what they import (see `LATER`). dynamo, inductor: the
-    steps of Dynamo's and Inductor's setup by name, in order. generators: what a code generator of Inductor needs each
-    time it is chosen. shape_handling: whether the wheel can bucket shapes. cpu_counts_for_triton: whether has_triton
+    module -> what import statements of its body get instead, by what they import (see `LATER`). dotted: by package of
+    torch, the modules below it that the wheel loads on its way, where programs find them. allowing: those whose import
+    allows torch.load to make what a file names of the package above. dynamo, inductor: the steps of Dynamo's and
+    Inductor's setup by name, in order. generators: what a code generator of Inductor needs each time it is chosen.
+    shape_handling: whether the wheel can bucket shapes. cpu_counts_for_triton: whether has_triton
     looks at CPUs without being asked to. backends: backends of Dynamo that the wheel's metadata does not announce,
     name -> "module:object".
     """
@@ -54,6 +58,8 @@ class Profile:
     replaced: tuple[str, ...] = ()
     lazy: Mapping[str, Lazy] = field(default_factory=dict)
     redirects: Mapping[str, Mapping[str, Answer]] = field(default_factory=dict)
+    dotted: Mapping[str, str] = field(default_factory=dict)
+    allowing: tuple[str, ...] = ()
     dynamo: Mapping[str, Actions] = field(default_factory=dict)
     inductor: Mapping[str, Actions] = field(default_factory=dict)
     generators: Mapping[str, Actions] = field(default_factory=dict)

@@ -52,8 +52,12 @@ PROFILE = Profile(
             apart=("transfer_to_npu",),
         ),
         # DTensor brings sympy, 500 modules and half a second.
-        "torch_npu.distributed.tensor": Lazy(when="torch.distributed.tensor", open=True, public="experimental"),
+        "torch_npu.distributed.tensor": Lazy(
+            when="torch.distributed.tensor", open=True, public="experimental", quiet=True
+        ),
         "torch_npu.distributed.rendezvous": Lazy(open=True),
+        # Inductor's pattern matcher, which brings all of Inductor.
+        "torch_npu.npu.npugraph_ex": Lazy(open=True, public="compile_fx register_replacement", quiet=True),
         "torch_npu.optim": Lazy(
             open=True,
             public="""
@@ -95,6 +99,23 @@ PROFILE = Profile(
         "graphsafe_rng": (Call("torch_npu.utils._dynamo:register_npu_graphsafe_rng"),),
         "dynamo_optimize": (Call("torch_npu.utils._dynamo:patch_dynamo_optimize"),),
     },
+    dotted={
+        "torch": "numa",
+        "torch.cuda": "_pin_memory_utils",
+        "torch.distributed": """
+            _composable _composable_state _functional_collectives _functional_collectives_impl _local_tensor
+            _shard _state_dict_utils _symmetric_memory _tensor argparse_util checkpoint elastic fsdp launcher nn
+            run tensor
+        """,
+        "torch.distributed._tensor": "placement_types",
+        "torch.distributed.algorithms": "_checkpoint _comm_hooks",
+        "torch.distributed.fsdp": "sharded_grad_scaler",
+        "torch.fx.experimental": "_size_hinting recording symbolic_shapes",
+        "torch.nn.attention": "_utils flex_attention",
+        "torch.testing._internal": "distributed",
+        "torch.utils": "_sympy",
+    },
+    allowing=("torch.distributed.tensor",),
     shape_handling=True,
     generators={
         "ascendc": (

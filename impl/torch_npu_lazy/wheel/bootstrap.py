@@ -139,6 +139,7 @@ def _install(chosen: Profile) -> None:
     from importlib import machinery, util  # noqa: F401
 
     from torch_npu_lazy.core.trigger import when_imported
+    from torch_npu_lazy.wheel import dotted
     from torch_npu_lazy.wheel.placeholders import LazyGroup
 
     def patched(spec: ModuleSpec) -> ModuleSpec:
@@ -158,6 +159,7 @@ def _install(chosen: Profile) -> None:
             public=entry.public.split(),
             early=loader.before_body if entry.early else None,
             open=entry.open,
+            quiet=entry.quiet,
             apart=entry.apart,
         )
 
@@ -170,6 +172,8 @@ def _install(chosen: Profile) -> None:
         group = entry.when or name
         if group not in groups:
             groups[group] = LazyGroup(group, imports=[entry.when] if entry.when else [])
+    if chosen.dotted:
+        dotted.answer(chosen.dotted, chosen.allowing)
     for when in dict.fromkeys(entry.when for entry in chosen.lazy.values() if entry.when):
         when_imported(when, lambda _, load=groups[when].load: load())
     finder.seat()

@@ -4,7 +4,8 @@ Invariants
 - The placeholder becomes the module: the real body is executed in its own namespace. So whatever has been bound from
   it, as a module or as a name, is the real thing afterwards, and sys.modules never changes.
 - Only three things load it: `LazyGroup.load`, explicit access to a name listed as public (with `open`, to any name but
-  special ones), and the import of a submodule. Setting and deleting are access, too: the body would undo them.
+  special ones, and private ones that the body does not say), and the import of a submodule. Setting and deleting are
+  access, too: the body would undo them.
 - While it loads, another thread that asks for such a name waits as for an import, and finds no module half done.
   Anything else raises AttributeError or answers from what is known without loading: __spec__, __path__, __file__,
   dir(), hasattr of any other name, pickle, copy.
@@ -12,6 +13,7 @@ Invariants
 
 from __future__ import annotations
 
+import os
 import sys
 from _thread import get_ident
 
@@ -67,6 +69,7 @@ class LazyGroup:
         public: Iterable[str] = (),
         early: Callable[[ModuleType], object] | None = None,
         open: bool = False,
+        quiet: bool = False,
         apart: Iterable[str] = (),
     ) -> ModuleSpec:
         """A spec whose import puts a placeholder in place of the module that `spec` would load; `spec` itself when that
@@ -75,13 +78,16 @@ class LazyGroup:
         idle: functions that do nothing until then. public: names whose access loads. Both are listed by dir().
         early: called with the placeholder when it is imported, to put names in it that shall be there from the start.
         open: access to any other name loads too, but for special ones; for modules that are lazy because they are slow,
-        not because they must not load. apart: modules below this one that can be imported without loading it.
+        not because they must not load. quiet: public names are not listed, but are `__all__`. apart: modules below this
+        one that can be imported without loading it.
         """
         if self.loaded:
             return spec
         from importlib.machinery import ModuleSpec
 
-        loader: Any = _PlaceholderLoader(_Details(self, spec, tuple(public), opens=open), tuple(idle), early)
+        loader: Any = _PlaceholderLoader(
+            _Details(self, spec, tuple(public), opens=open, quiet=quiet), tuple(idle), early
+        )
         _apart.update(f"{spec.name}.{child}" for child in apart)
         lazy = ModuleSpec(spec.name, loader, origin=spec.origin)
         lazy.submodule_search_locations = spec.submodule_search_locations
@@ -147,17 +153,34 @@ def _become(name: str, module: Placeholder) -> None:
 class _Details:
     """What a placeholder must know."""
 
-    __slots__ = ("group", "opens", "public", "spec")
+    __slots__ = ("group", "opens", "public", "quiet", "spec")
 
-    def __init__(self, group: LazyGroup, spec: ModuleSpec, public: tuple[str, ...], *, opens: bool) -> None:
-        self.group, self.spec, self.public, self.opens = group, spec, public, opens
+    def __init__(
+        self, group: LazyGroup, spec: ModuleSpec, public: tuple[str, ...], *, opens: bool, quiet: bool
+    ) -> None:
+        self.group, self.spec, self.public, self.opens, self.quiet = group, spec, public, opens, quiet
 
     def loads(self, name: str) -> bool:
         """Whether access to a name does."""
         if name.startswith("__"):
             # Star import asks for this one.
             return name in self.public or (self.opens and name == "__all__")
+        if name.startswith("_") and name not in self.public:
+            # Tools try such names on whatever they meet (`_is_coroutine`, `_repr_html_`): what the body says counts.
+            return self.opens and self._has(name)
         return self.opens or name in self.public
+
+    def _has(self, name: str) -> bool:
+        """Whether the body says the name, or there is a module of that name below it."""
+        get_source = getattr(self.spec.loader, "get_source", None)
+        try:
+            source = get_source(self.spec.name) if get_source is not None else None
+        except (ImportError, OSError):
+            source = None
+        if source is None or name in source:
+            return True
+        places = self.spec.submodule_search_locations or ()
+        return any(os.path.exists(os.path.join(place, name + end)) for place in places for end in ("", ".py"))  # noqa: PTH110, PTH118
 
 
 class _PlaceholderLoader:
@@ -190,6 +213,8 @@ class Placeholder(ModuleType):
             # `from package import child` asks here first.
             return _by_name(child)
         details = _details.get(vars(self)["__name__"])
+        if details is not None and details.quiet and name == "__all__":
+            return list(details.public)
         if details is not None and not details.loads(name):
             raise AttributeError(
                 f"module {vars(self)['__name__']!r} has no attribute {name!r}; it is not loaded yet, and comes with "
@@ -211,7 +236,7 @@ class Placeholder(ModuleType):
 
     def __dir__(self) -> list[str]:
         details = _details.get(vars(self)["__name__"])
-        return sorted({*vars(self)}.union(details.public if details is not None else ()))
+        return sorted({*vars(self)}.union(() if details is None or details.quiet else details.public))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_by_name, (vars(self)["__name__"],))

@@ -1,23 +1,28 @@
 """What can be had of torch_npu after its import, as JSON: run with the wheel alone ("stock"), then with torch_npu_lazy
-("lazy", which reads the first one's answer) to see what of that is missing.
+("lazy", which reads the first one's answer) to see what of that is missing; "look" does nothing but look at modules.
 """
 
 from __future__ import annotations
 
 import _imp
+import contextlib
+import copy
 import importlib
 import inspect
 import json
 import operator
 import os
+import pydoc
 import sys
 import typing
 import warnings
 from typing import Any
+from unittest import mock
 
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 warnings.simplefilter("ignore")
-LAZY = sys.argv[1] == "lazy"
+LAZY = sys.argv[1] != "stock"
+COMPILERS = ("torch._dynamo", "torch._inductor", "triton")
 IN_LOOKUPS: list[str] = []
 """What is imported while a finder looks another module up, which holds a lock of the whole process."""
 if LAZY:
@@ -70,6 +75,54 @@ def opened(known: dict[str, list[str]]) -> list[str]:
     return found
 
 
+def below_torch() -> list[str]:
+    """The modules of torch that can be reached from torch by attribute access."""
+    found, pending = set(), [sys.modules["torch"]]
+    while pending:
+        module = pending.pop()
+        for key, value in list(vars(module).items()):
+            name = f"{module.__name__}.{key}"
+            if inspect.ismodule(value) and value.__name__ == name and name not in found:
+                found.add(name)
+                pending.append(value)
+    return sorted(found)
+
+
+def unreachable(names: list[str]) -> list[str]:
+    lost = []
+    for name in names:
+        try:
+            reached = operator.attrgetter(name.removeprefix("torch."))(sys.modules["torch"])
+        except AttributeError as error:  # noqa: PERF203 - each path is tried
+            lost.append(f"{name}: {error}")
+        else:
+            lost += [] if inspect.ismodule(reached) else [name]
+    return lost
+
+
+def looks() -> dict[str, list[str]]:
+    """By what only looks at modules of torch_npu, which compilers it has loaded."""
+    actions = {
+        "dir": dir,
+        "hasattr": lambda module: [hasattr(module, name) for name in dir(module)],
+        "getmembers": inspect.getmembers,
+        "copy": copy.copy,
+        "pydoc": pydoc.render_doc,
+        "autospec": mock.create_autospec,
+    }
+    found = {}
+    for what, look in actions.items():
+        for name, module in sorted(sys.modules.items()):
+            if name.partition(".")[0] == "torch_npu" and inspect.ismodule(module):
+                before = set(sys.modules)
+                with contextlib.suppress(TypeError):  # an ordinary module cannot be copied; a placeholder can
+                    look(module)
+                new = [each for each in COMPILERS if each in set(sys.modules) - before]
+                if new:
+                    found[f"{what} {name}"] = new
+    return found
+
+
 def _home(value: object) -> str | None:
     value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
     of_its_own = inspect.isroutine(value) or inspect.isclass(value)
@@ -108,15 +161,20 @@ def unreadable(replaced: dict[str, str]) -> list[str]:
 
 
 answer: dict[str, Any] = {}
+if sys.argv[1] == "look":
+    print(json.dumps(looks()))
+    sys.exit()
 if LAZY:
     stock = json.load(sys.stdin)
     answer["new"] = len(sys.modules)
     answer["missing"] = missing(stock["names"])
     answer["opened"] = opened(stock["names"])
+    answer["unreachable"] = unreachable(stock["below_torch"])
     for each in stock["modules"]:
         importlib.import_module(each)
 else:
     answer["names"] = names_by_module()
+    answer["below_torch"] = below_torch()
     answer["modules"] = sorted(name for name in sys.modules if name.startswith(("torch.", "torch_npu.")))
 answer["replacements"] = replacements()
 answer["in_lookups"] = IN_LOOKUPS

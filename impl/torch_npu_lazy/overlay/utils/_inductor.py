@@ -45,10 +45,6 @@ def __getattr__(name: str) -> Any:
     return globals().setdefault(name, NPUDeviceOpOverrides)
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), _MOVED})
-
-
 def _inductor_register_device_op_overrides() -> None:
     """Called by a package file that is not lazy. Inductor's table is filled when Inductor makes one."""
     when_imported("torch._inductor.codegen.common", _register_overrides, again=_register_overrides)
