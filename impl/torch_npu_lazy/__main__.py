@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import sys
 
 from torch_npu_lazy import activation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn
 
 _ABOUT = """\
 Lazy initialisation for torch_npu: compilers, FSDP, DTensor and the profiler load when they are first used.
 
 A program activates it by `import torch_npu_lazy` before torch; `enable` does so for every program of this environment.
 TORCH_NPU_LAZY=0 switches it off for one process and its children.
+"""
+
+_DISABLE = """\
+Removes the file that `enable` has written. Where not even this runs, because the package is broken:
+
+  python -I -S -c "import os, sysconfig; os.remove(sysconfig.get_path('purelib') + '/torch_npu_lazy.pth')"
 """
 
 _EXPLAIN = """\
@@ -29,7 +38,8 @@ Runs a program as Python would and then tells what was deferred, what has run, w
   python -m torch_npu_lazy explain -m package.module
   python -m torch_npu_lazy explain -c "import torch; torch.compile(lambda x: x, backend='eager')(torch.ones(1))"
 
-The explanation goes to stderr, or to --output; it is given however the program ends.
+The explanation goes to stderr, or to --output. It is given however the program ends, but by a signal that no program
+can take or by its own death: an exception, sys.exit, os._exit and SIGTERM included.
 """
 
 
@@ -50,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
 
     enable = commands.add_parser("enable", help="activate it in every Python process of this environment")
     enable.set_defaults(run=_enable)
-    disable = commands.add_parser("disable", help="undo enable")
+    disable = commands.add_parser("disable", help="undo enable", description=_DISABLE, formatter_class=raw)
     disable.set_defaults(run=_disable)
     status = commands.add_parser("status", help="tell whether it is enabled, and for which release there is a profile")
     status.add_argument("--json", action="store_true", help="print the same as one JSON object")
@@ -111,22 +121,69 @@ def _explain(options: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             return 2
-    try:
-        return _run(options)
-    finally:
+    told = False
+
+    def tell() -> int:
+        """Once, in this process alone. Returns 2 if it cannot be written, else 0."""
+        nonlocal told
+        if told or os.getpid() != process:
+            return 0
+        told = True
         text = json.dumps(explanation.as_data()) + "\n" if options.json else explanation.as_text()
-        if out is not None:
-            with out:
-                out.write(text)
-        else:
-            sys.stdout.flush()
-            sys.stderr.write(text)
+        try:
+            if out is not None:
+                with out:
+                    out.write(text)
+            else:
+                # The program may have closed both, or taken them away.
+                with contextlib.suppress(AttributeError, ValueError):
+                    sys.stdout.flush()
+                _stderr.write(text)
+                _stderr.flush()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            os.write(2, f"torch_npu_lazy: the explanation cannot be written: {reason}\n".encode())
+            return 2
+        return 0
+
+    process = os.getpid()
+    # A descriptor of its own: the program may close its stderr, or put something else there.
+    _stderr = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace")
+    _tell_at_other_ends(tell)
+    try:
+        code = _run(options)
+    except BaseException:
+        tell()
+        raise
+    return tell() or code
+
+
+def _tell_at_other_ends(tell: Callable[[], int]) -> None:
+    """os._exit passes by everything, and SIGTERM does so unless the program takes it."""
+    leave = os._exit
+
+    def _exit(status: int) -> NoReturn:
+        tell()
+        leave(status)
+
+    def terminated(number: int, _: object) -> None:
+        tell()
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    os._exit = _exit  # type: ignore[assignment]
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, terminated)
 
 
 def _run(options: argparse.Namespace) -> int:
     """Run the program in this process, as the interpreter would."""
     import runpy
 
+    for option, words in (("-c CODE", options.code), ("-m MODULE", options.module)):
+        if words is not None and not words:
+            print(f"torch_npu_lazy: {option[:2]} needs what to run: {option}", file=sys.stderr)
+            return 2
     if options.code:
         code, *rest = options.code
         sys.argv = ["-c", *rest]

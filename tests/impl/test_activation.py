@@ -280,9 +280,6 @@ def test_an_enabled_environment_survives_the_packages_removal(tmp_path: Path) ->
 def test_an_environment_that_cannot_be_changed_is_named_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(activation.Unwritable, match=r"cannot change .*/missing/torch_npu_lazy\.pth: No such file"):
         activation.enable(str(tmp_path / "missing"))
-    (tmp_path / "torch_npu_lazy.pth").mkdir()
-    with pytest.raises(activation.Unwritable, match=r"torch_npu_lazy\.pth: Is a directory; do it as the user who owns"):
-        activation.disable(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -374,6 +371,64 @@ def test_explain_tells_before_the_program_that_it_cannot_write(run: Run, tmp_pat
     assert (ended.returncode, ended.stdout) == (2, "")
     assert f"cannot write {tmp_path}/none/told: No such file or directory; name another file" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        ("import sys; sys.stdout.close()", 0),
+        ("import sys; sys.stdout = None; sys.stderr.close()", 0),
+        ("import os; os._exit(7)", 7),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -15),
+        ("import os; os.fork() == 0 and os._exit(0); os.wait(); raise SystemExit(3)", 3),
+    ],
+)
+def test_explain_tells_once_however_a_program_ends(run: Run, program: str, code: int) -> None:
+    ended = run("-m", "torch_npu_lazy", "explain", "-c", program)
+    assert ended.returncode == code, ended.stderr
+    assert ended.stderr.count("Still deferred") == 1
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(("program", "code"), [("print('ran')", 2), ("raise SystemExit(3)", 3)])
+def test_explain_on_a_full_disk_says_so_and_hides_no_failure(run: Run, program: str, code: int) -> None:
+    ended = run("-m", "torch_npu_lazy", "explain", "--output", "/dev/full", "-c", program)
+    assert ended.returncode == code
+    assert ended.stderr == "torch_npu_lazy: the explanation cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("option", ["-c", "-m"])
+def test_explain_needs_what_to_run(run: Run, option: str) -> None:
+    ended = run("-m", "torch_npu_lazy", "explain", option)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert f"torch_npu_lazy: {option} needs what to run" in ended.stderr
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link"])
+def test_what_enable_has_not_written_is_left_alone(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "torch_npu_lazy.pth"
+    if kind == "file":
+        file.write_text("/somewhere/else\n")
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.symlink_to(tmp_path / "nowhere")
+    assert activation.status(str(tmp_path))["enabled"] is False
+    for change in (activation.enable, activation.disable):
+        with pytest.raises(activation.Unwritable, match="was not written by `enable`"):
+            change(str(tmp_path))
+    assert file.is_symlink() or file.exists()
+
+
+def test_the_way_out_of_a_broken_package_works_without_it(run: Run, tmp_path: Path) -> None:
+    told = run("-m", "torch_npu_lazy", "disable", "--help").stdout
+    (line,) = (line.strip() for line in told.splitlines() if "os.remove" in line)
+    code = line.partition('-c "')[2].removesuffix('"').replace("sysconfig.get_path('purelib')", repr(str(tmp_path)))
+    activation.enable(str(tmp_path))
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
+    assert not (tmp_path / "torch_npu_lazy.pth").exists()
+    page = (Path(__file__).parents[2] / "docs/torch_npu_lazy.md").read_text()
+    assert line.removeprefix("python ") in page
 
 
 def test_explain_names_a_missing_file(run: Run) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import functools
 import os
 import sys
 
@@ -88,7 +86,9 @@ class Own:
     """The wheel's own loader of a module that the overlay replaces. It finds the wheel's own spec in the module."""
 
     def __init__(self, spec: ModuleSpec) -> None:
-        self._spec = copy.copy(spec)
+        self._spec = type(spec)(spec.name, spec.loader, origin=spec.origin, loader_state=spec.loader_state)
+        self._spec.submodule_search_locations = spec.submodule_search_locations
+        self._spec.has_location, self._spec.cached = spec.has_location, spec.cached
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._spec.loader, name)
@@ -116,7 +116,7 @@ def body_of(loader: Any, module: ModuleType) -> CodeType | Callable[[], object]:
     """The code of a module, or what executes it where its loader gives none (pytest's, which rewrites assertions)."""
     get_code = getattr(loader, "get_code", None)
     code = get_code(module.__name__) if get_code is not None and hasattr(loader, "exec_module") else None
-    return code if code is not None else functools.partial(execute, loader, module)
+    return code if code is not None else lambda: execute(loader, module)
 
 
 def replaced(spec: ModuleSpec) -> ModuleSpec:
