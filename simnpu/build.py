@@ -12,6 +12,7 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 import simnpu
 
@@ -50,12 +52,42 @@ class Tools:
 
 
 def cache_root() -> Path:
-    """$SIMNPU_CACHE, else $XDG_CACHE_HOME/simnpu, else ~/.cache/simnpu."""
+    """$SIMNPU_CACHE, else $XDG_CACHE_HOME/simnpu, else ~/.cache/simnpu.
+
+    Raises BuildError where there is no home directory, and for a directory in which somebody else could put the
+    libraries and compilers that are run from there: it must be this user's, or root's, and nobody else may write to it.
+    """
     if chosen := os.environ.get("SIMNPU_CACHE"):
-        return Path(chosen)
-    if base := os.environ.get("XDG_CACHE_HOME"):
-        return Path(base) / "simnpu"
-    return Path.home() / ".cache" / "simnpu"
+        root = Path(chosen)
+    elif base := os.environ.get("XDG_CACHE_HOME"):
+        root = Path(base) / "simnpu"
+    else:
+        try:
+            root = Path.home() / ".cache" / "simnpu"
+        except RuntimeError:  # a container's user id that has neither HOME nor an entry in /etc/passwd
+            raise BuildError(
+                f"user id {os.getuid()} has no home directory to keep a cache in. "
+                "Remedy: set SIMNPU_CACHE (or HOME) to a directory of your own"
+            ) from None
+    _refuse_foreign(root)
+    return root
+
+
+def _refuse_foreign(root: Path) -> None:
+    try:
+        found = root.stat()
+    except OSError:  # made, or complained of, when something is put there
+        return
+    if found.st_uid not in {os.geteuid(), 0}:
+        wrong = f"belongs to user id {found.st_uid}, not to yours ({os.geteuid()})"
+    elif found.st_mode & stat.S_IWOTH:
+        wrong = "can be written by everybody"
+    else:
+        return
+    raise BuildError(
+        f"the cache {root} {wrong}, and what lies there would be run as you. "
+        "Remedy: set SIMNPU_CACHE to a directory of your own that nobody else can write to"
+    )
 
 
 def find_package(name: str) -> tuple[Path, str]:
@@ -174,10 +206,24 @@ def say_on_stderr(line: str) -> None:
     print(f"simnpu: {line}", file=sys.stderr, flush=True)
 
 
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        # Neither followed nor waited for, should it be a link or a pipe.
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600), "rb")
+    except OSError as error:
+        raise BuildError(
+            f"cannot open {path}: {error.strerror}. Remedy: set SIMNPU_CACHE to a directory of your own"
+        ) from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise BuildError(f"{path} is no regular file. Remedy: remove it, or set SIMNPU_CACHE to another directory")
+    return file
+
+
 @contextlib.contextmanager
 def locked(path: Path, progress: Progress) -> Iterator[None]:
     """One process at a time is inside; `progress` hears of it when another one is."""
-    with path.open("a") as file:
+    with _opened(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -223,7 +269,7 @@ def build(progress: Progress | None = None) -> Path:
     tools = find_tools()
     root = cache_root()
     try:
-        root.mkdir(parents=True, exist_ok=True)
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise BuildError(
             f"cannot create the cache {root}: {error}. Remedy: set SIMNPU_CACHE to a writable directory"

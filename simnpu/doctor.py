@@ -58,7 +58,11 @@ def _settings() -> Finding:
 
 
 def _cache() -> Finding:
-    root = building.cache_root()
+    try:
+        root = building.cache_root()
+    except building.BuildError as error:
+        what, _, remedy = str(error).partition(" Remedy: ")
+        return Finding("cache", False, what, remedy)
     existing = next(place for place in (root, *root.parents) if place.exists())
     if os.access(existing, os.W_OK | os.X_OK):
         return Finding("cache", True, str(root))

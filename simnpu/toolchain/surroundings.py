@@ -110,7 +110,10 @@ def prepare(environment: Mapping[str, str], progress: Callable[[str], None]) -> 
             check=False,
         )
     if done.returncode == 0:
-        mark.touch()
+        try:
+            mark.touch()
+        except OSError as error:
+            progress(f"cannot note in the cache that this is done, it will be tried again: {mark}: {error.strerror}")
         return
     last = "\n".join(done.stderr.splitlines()[-5:])
     progress(f"the first kernel did not run; `python -m simnpu run -- python {FIRST_KERNEL}` shows it all:\n{last}")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -345,6 +347,64 @@ def test_a_failed_build_shows_the_compiler_message_and_publishes_nothing(small_s
     assert build.library_dir() is None
     (small_source / "small.cpp").write_text("int small() { return 1; }\n")
     build.build(lambda _: None)
+
+
+def refused_cache() -> str:
+    with pytest.raises(build.BuildError) as caught:
+        build.cache_root()
+    (finding,) = (each for each in doctor.examine() if each.what == "cache")
+    assert not finding.good
+    assert finding.remedy in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch):
+    for name in ("HOME", "SIMNPU_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def nobody(_: int) -> None:
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert "has no home directory to keep a cache in. Remedy: set SIMNPU_CACHE (or HOME)" in refused_cache()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
+def test_a_cache_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SIMNPU_CACHE", str(tmp_path))
+    os.chown(tmp_path, 12345, 12345)
+    assert f"the cache {tmp_path} belongs to user id 12345, not to yours (0)" in refused_cache()
+
+
+def test_a_cache_that_everybody_can_write_to_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SIMNPU_CACHE", str(tmp_path))
+    tmp_path.chmod(0o777)
+    assert "can be written by everybody" in refused_cache()
+    done = command("run", "--", "true")
+    assert done.returncode == 1
+    assert "Remedy: set SIMNPU_CACHE to a directory of your own that nobody else can write to" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_a_lock_that_is_no_file_is_refused_and_not_waited_for(small_source: Path, kind: str):
+    lock = build.cache_root() / "build.lock"
+    lock.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(lock)
+    elif kind == "link":
+        lock.symlink_to(small_source / "elsewhere")
+    else:
+        lock.mkdir()
+    with pytest.raises(build.BuildError, match=r"build\.lock.* Remedy: "):
+        build.build(lambda _: None)
+    assert not (small_source / "elsewhere").exists()
+
+
+@pytest.mark.usefixtures("small_source")
+def test_a_new_cache_is_private():
+    build.build(lambda _: None)
+    assert stat.S_IMODE(build.cache_root().stat().st_mode) & 0o077 == 0
 
 
 def test_processes_that_build_at_once_share_one_build(small_source: Path):

@@ -82,7 +82,7 @@ std::optional<std::string> content_of(const std::string& path) {
 }
 
 bool write_whole(const std::string& path, const std::string& content) {
-    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (file < 0) return false;
     ssize_t put = 1;
     for (size_t done = 0; done < content.size() && put > 0; done += static_cast<size_t>(std::max<ssize_t>(put, 0)))
@@ -138,7 +138,7 @@ std::optional<std::string> CacheEntry::find() {
 bool CacheEntry::hold(const Deadline& deadline) {
     if (path_.empty()) return true;
     const std::string path = directory_ + "/" + kLock;
-    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (lock_ < 0) {
         complain(path);
         path_.clear();
