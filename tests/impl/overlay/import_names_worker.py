@@ -90,7 +90,8 @@ def below_torch() -> list[str]:
 
 def unreachable(names: list[str]) -> list[str]:
     lost = []
-    for name in names:
+    # The deepest first: who asks for one must not depend on another that was asked for before.
+    for name in sorted(names, key=lambda name: (-name.count("."), name)):
         try:
             reached = operator.attrgetter(name.removeprefix("torch."))(sys.modules["torch"])
         except AttributeError as error:  # noqa: PERF203 - each path is tried
