@@ -12,6 +12,7 @@ PROFILE = Profile(
         "torch_npu._init.patches.distributed_patches",
         "torch_npu._init.patches.monkey_patches",
         "torch_npu._init.patches.warning_patches",
+        "torch_npu._init.registry.registry_manager",
         "torch_npu._logging._internal",
         "torch_npu.contrib",
         "torch_npu.distributed",

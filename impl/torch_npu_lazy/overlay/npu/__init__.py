@@ -123,6 +123,28 @@ def _guard_nothing_without_device() -> None:
 _when_imported("torch._subclasses.fake_tensor", _guard_fake_tensors)
 
 
+# --- a CANN that is installed by half ---
+
+_unusable: Exception | None = None
+"""What is wrong with the installation; the first use of the NPU raises it."""
+
+_wheels_is_available, _wheels_device_count, _wheels_lazy_init = _this.is_available, _this.device_count, _this._lazy_init
+
+
+def is_available() -> bool:
+    return _unusable is None and _wheels_is_available()
+
+
+def device_count() -> int:
+    return _wheels_device_count() if _unusable is None else 0
+
+
+def _lazy_init() -> None:
+    if _unusable is not None:
+        raise RuntimeError(f"the NPU cannot be used: {_unusable}") from _unusable
+    _wheels_lazy_init()
+
+
 # --- a forked child of a user ---
 
 _refused: list[_torch.library.Library] = []
