@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 from rich.console import Console
 
 from bench import import_cost
@@ -17,7 +18,7 @@ from bench import import_cost
 
 def test_one_round_reports_the_three_sides(tmp_path: Path) -> None:
     command = [sys.executable, import_cost.__file__, "--rounds", "1", "--output", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "import_cost.json").read_text())
     sides = report["sides"]

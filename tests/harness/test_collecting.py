@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from deadlines import HANG
+
 from harness.inside import collecting
 
 PROGRAM = """\
@@ -23,7 +25,7 @@ def test_a_program_is_run_as_by_itself(tmp_path: Path) -> None:
     program.write_text(PROGRAM)
     (tmp_path / "beside.py").touch()
     command = [sys.executable, collecting.__file__, str(program), "-a", "b"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG)
     assert (done.returncode, done.stderr) == (3, "")
     facts, frozen = done.stdout.splitlines()
     expected = ["__main__", str(program), [str(program), "-a", "b"], str(tmp_path), [100_000, 20, 100]]

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 from fakes import CASES, compose, faux_device, point
 
 from harness import devices, header, isolation, scratch, subjects
@@ -181,7 +182,7 @@ def test_the_commands_explain_themselves(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "harness", *arguments]
         root = Path(__file__).parent.parent.parent
         environ = {**os.environ, **env}
-        return subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, check=False, timeout=HANG)
 
     assert "python -m harness run cases/" in harness("--help").stdout
     rules = harness("rules", "import", "--cases", str(CASES))
@@ -259,7 +260,7 @@ def test_a_reader_that_has_left_is_no_traceback(arguments: list[str]) -> None:
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=False,
     )
     os.close(writer)
@@ -274,5 +275,5 @@ def test_an_interrupted_command_says_so_and_ends_by_the_signal() -> None:
         "commands.subjects.find = lambda *_: None\n"
         f"commands.main(['run', {str(CASES / 'behaviour/point/ends.py')!r}, 'how=well'])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=HANG)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "interrupted\n")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 from fakes import REPOSITORY, compose
 
 LEFT_OUT = (".git", ".venv*", ".nox", "build", "__pycache__", ".*_cache")
@@ -46,7 +47,7 @@ def python(request: pytest.FixtureRequest, tmp_path: Path) -> Python:
         command = [str(tmp_path / "venv/bin/python"), *arguments]
         environment = {"PATH": os.environ["PATH"], **env}
         return subprocess.run(
-            command, cwd=checkout, env=environment, capture_output=True, text=True, check=False, timeout=300
+            command, cwd=checkout, env=environment, capture_output=True, text=True, check=False, timeout=HANG
         )
 
     assert f"No module named '{package}'" in run("-c", f"import {package}").stderr

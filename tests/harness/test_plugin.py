@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 import pytest
 from _pytest import junitxml
+from deadlines import HANG
 from fakes import Suite
 from xdist.plugin import pytest_xdist_auto_num_workers
 
@@ -428,7 +429,7 @@ def test_an_interrupted_run_keeps_what_it_knows(suite: Callable[..., Suite], mon
     assert honest.report()["suite"]["selected"] == len(EXPECTED)
 
 
-HANG = """
+HANGING = """
 import os, time
 
 if os.fork() == 0:
@@ -460,7 +461,7 @@ def test_an_interruption_ends_the_case_and_what_it_started(
     monkeypatch.setenv("TMPDIR", str(temporary))
     fifo = honest.path / "running"
     os.mkfifo(fifo)
-    honest.add("hang.py", HANG.format(fifo=str(fifo)))
+    honest.add("hang.py", HANGING.format(fifo=str(fifo)))
     command = [sys.executable, "-m", "pytest", *honest.options, "cases/added", *workers]
     running = subprocess.Popen(
         command,
@@ -475,7 +476,7 @@ def test_an_interruption_ends_the_case_and_what_it_started(
     assert len(family) == 2
     assert len(list(temporary.glob("conformance-*"))) == 1
     running.send_signal(number)
-    output, _ = running.communicate(timeout=100)
+    output, _ = running.communicate(timeout=HANG)
     assert running.returncode == pytest.ExitCode.INTERRUPTED, output.decode()
     assert not [process for process in family if process.is_running()]
     assert list(temporary.glob("conformance-*")) == []
@@ -529,7 +530,7 @@ def test_a_killed_run_takes_the_case_along_and_the_next_one_tidies_up(
     child = psutil.Process(int(fifo.read_text()))
     running.kill()
     running.wait()
-    assert psutil.wait_procs([child], timeout=30)[0] == [child]
+    assert psutil.wait_procs([child], timeout=HANG)[0] == [child]
     assert len(list(temporary.glob("conformance-*"))) == 1
     with scratch.Scratch(isolation.FOLDERS) as used:
         scratch.sweep()

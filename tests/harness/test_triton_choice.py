@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 
 ROOT = Path(__file__).parents[2]
 # What a program can ask about a package.
@@ -52,7 +53,13 @@ def run(place: Path, body: str, *more: Path) -> subprocess.CompletedProcess[str]
     paths = os.pathsep.join(map(str, [*more, place, ROOT]))
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": paths, "HOME": str(place.parent)}
     return subprocess.run(
-        [sys.executable, case], env=env, cwd=place.parent, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, case],
+        env=env,
+        cwd=place.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG,
     )
 
 

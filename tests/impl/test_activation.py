@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 from torch_npu_lazy import activation
 
 IMPL = Path(__file__).parents[2] / "impl"
@@ -37,7 +38,7 @@ def run(place: Path) -> Run:
             variables["TORCH_NPU_LAZY"] = lazy
         # -S: whatever is installed here must not be found, nor an enabled environment be in force.
         command = [sys.executable, "-S", "-s", *arguments]
-        return subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=HANG)
 
     return run
 
@@ -273,7 +274,7 @@ def test_an_enabled_environment_survives_the_packages_removal(tmp_path: Path) ->
     activation.enable(str(tmp_path))
     program = f"import site\nsite.addsitedir({str(tmp_path)!r})"
     command = [sys.executable, "-S", "-s", "-I", "-c", program]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 

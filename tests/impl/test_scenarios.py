@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 
 HERE = Path(__file__).parent
 IMPL = HERE.parents[1] / "impl"
@@ -33,6 +34,6 @@ def test_scenario(file: Path, name: str, switch: str, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=HANG,
     )
     assert ended.returncode == 0, ended.stderr

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from deadlines import HANG
 from isolated import on_simulator
 
 from bench import op_cost
@@ -20,7 +21,7 @@ from bench import op_cost
 def test_the_quick_run_reports_every_figure(tmp_path: Path) -> None:
     file = tmp_path / "cost.json"
     command = [sys.executable, op_cost.__file__, "--quick", "--json", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=os.environ)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False, env=os.environ)
     assert done.returncode == 0, done.stderr
     report = json.loads(file.read_text())
     assert {"add out=", "exp out=", "relu", "sum", "matmul out=", "softmax", "layer_norm", "copy_", "cat out="} <= {

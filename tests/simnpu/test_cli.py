@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 
 import simnpu
 from simnpu import build, cli, doctor, settings
@@ -29,7 +30,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG,
         check=False,
     )
 
@@ -120,7 +121,7 @@ def test_a_program_that_cannot_be_started_is_named_with_a_remedy(
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=False,
     )
     assert (done.returncode, done.stdout) == (code, "")
@@ -146,7 +147,7 @@ def test_a_reader_that_has_left_is_no_traceback(arguments: list[str], unbuffered
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=False,
     )
     os.close(writer)
@@ -160,7 +161,7 @@ def test_run_needs_no_standard_output():
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -177,7 +178,7 @@ def test_env_prints_what_a_shell_takes():
         f'eval "$({sys.executable} -m simnpu env --memory 1G --visible 0)"\n'
         'echo "$SIMNPU_MEMORY $ASCEND_RT_VISIBLE_DEVICES"'
     )
-    done = subprocess.run(["sh", "-ec", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(["sh", "-ec", script], cwd=ROOT, capture_output=True, text=True, timeout=HANG, check=True)
     assert done.stdout == "1G 0\n"
 
 
@@ -226,7 +227,7 @@ def test_calls_leaves_an_interruption_to_the_program():
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=False,
     )
     assert (done.returncode, done.stderr) == (3, "")
@@ -240,7 +241,7 @@ def test_an_interrupted_command_says_so_and_ends_by_the_signal():
         "cli.main(['build'])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=HANG, check=False
     )
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "simnpu: interrupted\n")
 
@@ -260,7 +261,7 @@ def test_doctor_names_what_is_missing_and_the_remedy(tmp_path: Path):
         env={"PATH": str(tmp_path), "HOME": str(tmp_path), "SIMNPU_DEVICES": "few"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=False,
     )
     assert done.returncode == 1, done.stderr
@@ -416,7 +417,7 @@ def test_processes_that_build_at_once_share_one_build(small_source: Path):
         subprocess.Popen([sys.executable, "-c", code, str(small_source)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    answers = [builder.communicate(timeout=100)[0].split() for builder in builders]
+    answers = [builder.communicate(timeout=HANG)[0].split() for builder in builders]
     assert all(builder.returncode == 0 for builder in builders)
     assert len({directory for directory, _ in answers}) == 1
     assert sorted(compiled for _, compiled in answers) == ["False", "False", "True"]
@@ -430,7 +431,7 @@ def test_a_cache_that_cannot_be_made_says_so(small_source: Path, monkeypatch: py
 
 def exported_or_needed(kind: str, *libraries: Path) -> set[str]:
     done = subprocess.run(
-        ["nm", "-D", kind, *map(str, libraries)], capture_output=True, text=True, check=True, timeout=60
+        ["nm", "-D", kind, *map(str, libraries)], capture_output=True, text=True, check=True, timeout=HANG
     )
     return {line.split()[-1].partition("@")[0] for line in done.stdout.splitlines() if len(line.split()) > 1}
 
@@ -448,7 +449,11 @@ def test_every_symbol_that_the_wheel_links_to_exists(libraries: Path):
 
 def test_the_runtime_library_does_not_depend_on_torch_and_hides_its_insides(libraries: Path):
     done = subprocess.run(
-        ["readelf", "-d", str(libraries / "libsimnpu.so")], capture_output=True, text=True, check=True, timeout=60
+        ["readelf", "-d", str(libraries / "libsimnpu.so")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG,
     )
     assert "torch" not in done.stdout
     exported = exported_or_needed("--defined-only", libraries / "libsimnpu.so")

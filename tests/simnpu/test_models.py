@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deadlines import HANG
 from isolated import ROOT
 
 import simnpu
@@ -16,7 +17,7 @@ from harness.inside import collecting
 
 WORKER = Path(__file__).with_name("models_worker.py")
 STEPS = 20
-SECONDS = 300
+SECONDS = HANG
 # Largest difference of a loss, and of a number in the final state relative to the largest in its tensor (at least 1).
 # The simulator computes with the CPU's own kernels, so only the order of summation differs.
 FLOAT32 = 1e-5

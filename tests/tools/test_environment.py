@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from deadlines import HANG
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -89,7 +90,9 @@ class Machine:
             "PIP_NO_CACHE_DIR": "1",
         }
         command = [self.python, *arguments]
-        return subprocess.run(command, cwd=self.root, env=env, text=True, capture_output=True, timeout=120, check=False)
+        return subprocess.run(
+            command, cwd=self.root, env=env, text=True, capture_output=True, timeout=HANG, check=False
+        )
 
     def setup(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self.run("tools/environment.py", *arguments)

@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 
 from simnpu.toolchain import surroundings
 from tools.simnpu import opcoverage
@@ -176,10 +177,10 @@ def test_the_page_groups_by_what_is_missing():
 
 def test_help_teaches_and_an_unknown_dtype_is_refused():
     command = [sys.executable, str(TOOLS / "opcoverage.py")]
-    shown = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True, timeout=60)
+    shown = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True, timeout=HANG)
     assert "--trust-passing" in shown.stdout
     assert "example:" in shown.stdout
-    refused = subprocess.run([*command, "--dtype", "int3"], capture_output=True, text=True, check=False, timeout=60)
+    refused = subprocess.run([*command, "--dtype", "int3"], capture_output=True, text=True, check=False, timeout=HANG)
     assert refused.returncode == 2
     assert "invalid choice" in refused.stderr
 

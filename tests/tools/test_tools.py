@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 def test_what_cannot_work_is_refused(command: str, said: str) -> None:
     program, *arguments = command.split()
     done = subprocess.run(
-        [sys.executable, program, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, program, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANG
     )
     assert done.returncode == 2, done.stderr
     assert said in done.stderr

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 
 from harness.report import InvalidReport, ReportPaths, load, write
 from harness.report.__main__ import main
@@ -130,14 +131,18 @@ def test_command_explains_a_missing_file(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_command_runs_as_a_module(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "harness.report", "--help"], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-m", "harness.report", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG,
     )
     assert "examples:" in done.stdout
     assert "exit codes:" in done.stdout
     path = tmp_path / "bad.json"
     path.write_text("{}")
     command = [sys.executable, "-m", "harness.report", str(path)]
-    assert subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 2
+    assert subprocess.run(command, capture_output=True, check=False, timeout=HANG).returncode == 2
 
 
 def test_command_ends_silently_when_its_reader_has_left(tmp_path: Path) -> None:
@@ -145,6 +150,6 @@ def test_command_ends_silently_when_its_reader_has_left(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "harness.report", str(written.json)]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=HANG)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from deadlines import HANG
+
 CORE = Path(__file__).parents[3] / "impl/torch_npu_lazy/core"
 INSIDE = {path.stem for path in CORE.glob("*.py")}
 
@@ -49,7 +51,11 @@ def test_a_copy_works_under_another_name(tmp_path: Path) -> None:
     (tmp_path / "branch/__init__.py").touch()
     start = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n"
     ended = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", start + PROGRAM], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-I", "-S", "-c", start + PROGRAM],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG,
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.split() == ["True"], ended.stdout

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 
 IMPL = Path(__file__).parents[3] / "impl"
 
@@ -31,7 +32,7 @@ def _run(program: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANG,
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from deadlines import HANG
+
 import simnpu
 
 PROGRAM = """
@@ -45,7 +47,7 @@ print(done)
 def _done(who: str) -> str:
     environment = simnpu.environ() | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "TORCH_NPU_LAZY": "1"}
     command = [sys.executable, "-s", "-c", f"WHO = {who!r}\n{PROGRAM}"]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=HANG)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.splitlines()[-1]
 

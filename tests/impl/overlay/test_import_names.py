@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deadlines import HANG
 
 import simnpu
 from harness.inside import collecting
@@ -39,7 +40,7 @@ def _run(subject: str, given: str = "") -> dict[str, Any]:
     environment = simnpu.environ() | {"TORCH_NPU_LAZY": "0" if subject == "stock" else "1"}
     command = [sys.executable, "-s", collecting.__file__, str(WORKER), subject]
     ended = subprocess.run(
-        command, env=environment, input=given, capture_output=True, text=True, check=False, timeout=300
+        command, env=environment, input=given, capture_output=True, text=True, check=False, timeout=HANG
     )
     assert ended.returncode == 0, ended.stderr
     answer: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 
 IMPL = Path(__file__).parents[3] / "impl"
 
@@ -46,7 +47,7 @@ def program(tmp_path: Path) -> Program:
         start = START.format(overlay=str(tmp_path / "overlay"), profile=profile)
         variables = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{IMPL}", "PATH": os.environ["PATH"]}
         command = [sys.executable, "-S", "-s", "-c", start + textwrap.dedent(body)]
-        ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=60)
+        ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=HANG)
         assert ended.returncode == 0, ended.stderr
 
     return run

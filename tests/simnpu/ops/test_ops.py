@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 from isolated import on_simulator
 
 import simnpu
@@ -45,7 +46,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict]]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=HANG,
         check=False,
     )
     assert done.returncode == 0, f"the corpus ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"

@@ -12,7 +12,7 @@ import torch
 import torch_npu  # noqa: F401
 from torch import multiprocessing
 
-SECONDS = 100
+SECONDS = 900
 
 
 def work(tasks: Any, results: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import acl
 import pytest
+from deadlines import HANG
 from isolated import ROOT, on_simulator
 
 import simnpu
@@ -80,7 +81,7 @@ def native(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
         env=simnpu.environ() | environment | {"PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=False,
     )
 
@@ -232,6 +233,6 @@ def test_a_log_that_cannot_be_written_is_an_error(tmp_path: Path):
 def test_importing_the_calls_module_loads_nothing_of_the_build():
     code = "import sys, simnpu.calls; print('subprocess' in sys.modules, 'simnpu.build' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=HANG
     )
     assert done.stdout == "False False\n"

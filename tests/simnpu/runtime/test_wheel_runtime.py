@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 from isolated import ROOT, TORCH_SECONDS, on_simulator
 from test_wheel import MEBI, refused
 
@@ -396,7 +397,7 @@ def test_a_forked_worker_of_multiprocessing_is_told_to_spawn():
 
     process = context.Process(target=work)
     process.start()
-    text = results.get(timeout=60)
+    text = results.get(timeout=HANG)
     process.join(60)
     assert process.exitcode == 0
     assert text == SPAWN

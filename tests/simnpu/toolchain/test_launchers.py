@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 
 from simnpu.toolchain import launchers
 
@@ -85,7 +86,7 @@ class Process:
             **environment,
         }
         return subprocess.run(
-            self.command(*arguments), env=env, capture_output=True, text=True, timeout=60, check=False
+            self.command(*arguments), env=env, capture_output=True, text=True, timeout=HANG, check=False
         )
 
     def flags(self) -> list[str]:
@@ -421,7 +422,7 @@ def test_the_real_compiler_is_not_this_program(machine: Machine) -> None:
         machine.programs / "clang++-19"
     )
     done = subprocess.run(
-        [f"{here}/clang++", "x.cpp"], env={"PATH": here}, capture_output=True, text=True, timeout=60, check=False
+        [f"{here}/clang++", "x.cpp"], env={"PATH": here}, capture_output=True, text=True, timeout=HANG, check=False
     )
     assert (done.returncode, done.stderr) == (1, "clang++: no C++ compiler found. Remedy: apt-get install clang-19\n")
     assert sys.executable in Path(here, "clang++").read_text()

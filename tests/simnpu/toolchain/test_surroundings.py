@@ -11,6 +11,7 @@ import types
 from pathlib import Path
 
 import pytest
+from deadlines import HANG
 
 import simnpu
 from harness.inside import collecting
@@ -128,7 +129,7 @@ def test_environ_has_it_and_says_so_when_the_compiler_does_not_build(
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=HANG, check=False
     )
 
 
@@ -243,7 +244,7 @@ def test_the_added_functions_are_pytorchs(tmp_path: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG,
         check=False,
     )
     assert done.returncode == 0, done.stderr

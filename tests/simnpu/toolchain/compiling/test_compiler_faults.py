@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 
+from deadlines import HANG
+
 from toolchain.compiling.stack import NEEDS_KERNELS, Stack, finish, stack  # noqa: F401 - the fixture
 
 pytestmark = NEEDS_KERNELS
@@ -47,7 +49,7 @@ def test_processes_share_a_cache_and_one_that_is_killed_at_work_harms_no_other(s
     victim.kill()
     (stack.place / "gate").write_text("go on\n")  # its compiler ends as it would have
     finish(others)
-    victim.communicate(timeout=60)
+    victim.communicate(timeout=HANG)
     assert victim.returncode == -signal.SIGKILL
     before = len(stack.calls())
     stack.run("run", "same", "own_0", "own_1")
