@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
         end["probe_error"] = isinstance(error, _session.ProbeError)
     if session.owner:
         session.emit({"kind": "versions", **_versions(), "modules": len(sys.modules)})
-        session.emit({"kind": "end", **end, "checks": session.checks, "failures": session.failures})
+        session.emit({"kind": "end", **end, **session.counts()})
     del own
     return status
 

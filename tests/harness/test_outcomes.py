@@ -101,6 +101,32 @@ def test_a_check_that_cannot_be_told_is_no_pass(judge: Judge) -> None:
     assert result["checks"] == 1
 
 
+FULL_DISK = """
+import resource
+import signal
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+def child():
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        probe.check(False, "it fails")
+    except Exception:  # a subject that swallows everything
+        pass
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+probe.check(True, "something holds")
+probe.forked(child)
+"""
+
+
+def test_a_check_that_a_forked_child_cannot_tell_is_no_pass(run: Run) -> None:
+    result = run(FULL_DISK)
+    assert result["outcome"] == "harness-error"
+    assert "child made 1 checks in the forked child; 0 have arrived" in result["reason"]
+
+
 @pytest.mark.parametrize(("fake", "outcome"), [("honest", "pass"), ("races", "fail")])
 def test_a_race_is_forced(judge: Judge, fake: str, outcome: str) -> None:
     assert judge(fake, "races/setup/once.py")["outcome"] == outcome

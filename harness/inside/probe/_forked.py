@@ -61,12 +61,12 @@ class _Call:
             own = begin(ChildSession(parent.params, self.records))
             own.limit(None if self.seconds is None else 0.8 * self.seconds)  # its own waits overrun first, and say so
             try:
-                own.emit({"kind": "result", "value": self._result()})
+                own.emit({"kind": "result", "value": self._result(), **own.counts()})
             except Unsupported:
                 pass  # recorded when it was raised
             except BaseException as error:
                 what = {"type": type(error).__name__, "message": str(error), "stack": raised_at(error)}
-                own.emit({"kind": "raised", **what, "probe_error": isinstance(error, ProbeError)})
+                own.emit({"kind": "raised", **what, "probe_error": isinstance(error, ProbeError), **own.counts()})
             _flush()
             os._exit(0)
         finally:
@@ -81,12 +81,22 @@ class _Call:
 
     def judge(self, parent: Session, overran: bool, status: int) -> Any:
         """Hand the records on; then the result, or why there is none."""
-        entries = [json.loads(line) for line in _text(self.records).splitlines()]
+        try:
+            entries = [json.loads(line) for line in _text(self.records).splitlines()]
+        except ValueError:
+            raise ProbeError(f"what {self.name} told in the forked child cannot be read; did it write there?") from None
         last: dict[str, Any] = {"kind": ""}
         # Three kinds end the child's records: there is one of them at most.
         if entries and entries[-1]["kind"] in {"result", "raised", "unsupported"}:
             last = entries.pop()
         parent.adopt(entries)
+        checks = [entry for entry in entries if entry["kind"] == "check"]
+        arrived = {"checks": len(checks), "failures": sum(not entry["ok"] for entry in checks)}
+        # A failed check that could not be written down must not become a pass.
+        if "checks" in last and arrived != {name: last[name] for name in arrived}:
+            raise ProbeError(
+                f"{self.name} made {last['checks']} checks in the forked child; {len(checks)} have arrived"
+            )
         if last["kind"] == "unsupported":
             parent.unsupported(last["reason"])
             raise Unsupported(last["reason"])

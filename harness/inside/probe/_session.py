@@ -108,6 +108,10 @@ class Session:
                 self.failures += not entry["ok"]
             self.emit(entry)
 
+    def counts(self) -> dict[str, int]:
+        """What an ending record says, so that one that is missing shows."""
+        return {"checks": self.checks, "failures": self.failures}
+
     def adopt(self, entries: Iterable[dict[str, Any]]) -> None:
         """Keep a forked child's checks and notes as this process's own. Raises CheckFailed for the first failed one."""
         failed = None

@@ -206,9 +206,10 @@ std::optional<std::string> refusal(const char* name, const Tensors& tensors, con
                                                  c10::default_excluded_set | c10::autograd_dispatch_keyset_with_ADInplaceOrView);
     const at::DisableRecordFunctionGuard unrecorded;
     constexpr int64_t kMany = 1 << 16;
+    constexpr int64_t kTooMany = 1 << 24; // a trial would take as much memory again: their errors come with the stream
     int64_t elements = 0;
     for (const auto* tensor : tensors) elements += tensor ? tensor->numel() : 0;
-    if (elements <= kMany || failure_of_trial(body, smaller(tensors)))
+    if (elements <= kMany || (failure_of_trial(body, smaller(tensors)) && elements <= kTooMany))
         if (auto why = failure_of_trial(body, {})) return why;
     const std::lock_guard lock(mutex);
     tried.insert(kind);
