@@ -22,6 +22,7 @@ PROFILE = Profile(
         "torch_npu.dynamo.trace_rule",
         "torch_npu._inductor",
         "torch_npu._inductor.lowering",
+        "torch_npu._inductor.lowering_patch",
         "torch_npu.npu",
         "torch_npu.npu._graph_tree",
         "torch_npu.npu._graph_tree_state",

@@ -97,3 +97,21 @@ if _wheel is not None:
         events.record("load", f"{__name__} for {kind}")
 
     _load_backend()
+else:
+    from torch._inductor.decomposition import fast_random_decomps
+    from torch_npu._inductor.lowering_patch import note_decompositions
+
+    _load_wheels = this._load_backend
+
+    def _load_backend() -> None:
+        """Load what the environment names in place of what is loaded. Raises what that raises."""
+        loaded: str | None = None
+        try:
+            _load_wheels()
+            loaded = this._get_backend()
+        finally:
+            note_decompositions(loaded)
+            fast_random_decomps.cache_clear()
+
+    # The body has loaded one.
+    note_decompositions(this._get_backend())

@@ -260,6 +260,8 @@ class _InductorNpuRegistry:
             return
         wanted = chosen("default")
         if cls._loaded_backend != wanted:
+            # Loading begins with taking back what is loaded: if it fails there is none.
+            cls._loaded_backend = None
             loaded: Any = sys.modules.get("torch_npu._inductor")
             if loaded is None:
                 # The package's body loads the generator itself.
