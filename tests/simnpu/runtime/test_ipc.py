@@ -11,13 +11,12 @@ from typing import Any
 
 import acl
 import pytest
-from deadlines import HANG
 from isolated import ROOT, on_simulator
 
 KEY_BYTES = 65  # what torch_npu passes
 ANYONE = 1
 MEBI = 1 << 20
-SECONDS = HANG
+SECONDS = 900  # a hang only; runs as a program, too
 
 
 class Other:
