@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .header import Case, Point, TomlError, toml
+from .header import Case, Point, TomlError, not_utf8, toml
 from .results import EXCUSABLE, NEEDS_NO_EXCUSE, Expected, Outcome, Result
 
 FIELDS = ("rule", "points", "outcome", "reason", "link")
@@ -60,8 +60,8 @@ def read(path: Path, cases: Iterable[Case], shown: str) -> list[Expectation]:
     except OSError as error:
         raise ExpectationError(f"{shown}:1: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise ExpectationError(f"{shown}:{line}: not UTF-8: byte {error.object[error.start]:#04x}") from None
+        line, message = not_utf8(error)
+        raise ExpectationError(f"{shown}:{line}: {message}") from None
     except TomlError as error:
         raise ExpectationError(f"{shown}:{error.line or 1}: not valid TOML: {error}") from None
 

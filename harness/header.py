@@ -51,6 +51,11 @@ def toml(text: str) -> dict[str, Any]:
         raise TomlError(str(error) if isinstance(error, ValueError) else "nested too deeply") from None
 
 
+def not_utf8(error: UnicodeDecodeError) -> tuple[int, str]:
+    """The line, counted from 1, of a file that cannot be decoded, and what is wrong with it."""
+    return error.object.count(b"\n", 0, error.start) + 1, f"not UTF-8: byte {error.object[error.start]:#04x}"
+
+
 class HeaderError(Exception):
     """A case file whose header cannot be used; str() is "file:line: cause and remedy"."""
 
@@ -191,8 +196,8 @@ def read(path: Path) -> Case:
     except OSError as error:
         raise HeaderError(path, 1, f"cannot be read: {error.strerror}; a case is a Python file") from None
     except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise HeaderError(path, line, f"not UTF-8: byte {error.object[error.start]:#04x}; save it as UTF-8") from None
+        line, message = not_utf8(error)
+        raise HeaderError(path, line, f"{message}; save it as UTF-8") from None
     try:
         tree = ast.parse(source, filename=str(path))
     except SyntaxError as error:

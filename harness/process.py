@@ -18,6 +18,7 @@ from typing import IO, Protocol
 import psutil
 
 from .inside.protocol import MARKER
+from .watchdog import marked
 
 ABORT_GRACE = 10.0  # seconds for the stack dump after SIGABRT
 LEAK_GRACE = 10.0  # seconds for helpers that end by themselves once their parent is gone
@@ -205,12 +206,9 @@ class _Family:
         return living
 
     def _marked(self) -> Iterator[psutil.Process]:
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
-                # Gone meanwhile, or somebody else's: not ours.
-                with contextlib.suppress(OSError, psutil.NoSuchProcess):
-                    if self._marker in (entry / "environ").read_bytes().split(b"\0"):
-                        yield psutil.Process(int(entry.name))
+        for number in marked(self._marker):
+            with contextlib.suppress(psutil.NoSuchProcess):  # gone meanwhile
+                yield psutil.Process(number)
 
     def _reap(self, process: psutil.Process) -> None:
         # A zombie whose parent is another living process of the family is that parent's to reap.

@@ -48,7 +48,7 @@ def _is_version(value: dict[str, Any]) -> bool:
 
 
 def _is_end(value: object) -> bool:
-    return value in ENDS if isinstance(value, str) else False
+    return isinstance(value, str) and value in ENDS
 
 
 def _is_anything(value: object) -> bool:  # noqa: ARG001 - one of the tests of a field

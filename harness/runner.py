@@ -73,8 +73,9 @@ class Runner:
             streams: dict[str, Any] = {"stdout": None, "stderr": None}
             if not options.live:
                 streams = {name: stack.enter_context((root / name).open("a+b")) for name in streams}
-            chosen = {"control": options.control, "soak": options.soak, "run": self.name}
-            env = isolation.make(point, self.installed, self.device, root, **chosen)
+            env = isolation.make(
+                point, self.installed, self.device, root, control=options.control, soak=options.soak, run=self.name
+            )
             env[RESULT_FD], env[DUMP_FD] = str(received.childs), str(dump.fileno())
             ended = process.run(
                 [*subjects.interpreter(), str(CHILD), str(point.case.path.resolve()), *point.arguments],

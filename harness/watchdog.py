@@ -2,6 +2,7 @@
 
 Run as a program, `watchdog.py MARK=RUN`, it waits until its standard input ends, as that does with the process that
 holds the other end, however it ends. Then it kills every process that carries the mark.
+Nothing but the standard library is there then, and none of the project's other files.
 """
 
 from __future__ import annotations
@@ -38,20 +39,26 @@ def watching(run: str, mark: str) -> Iterator[None]:
         watchdog.wait()
 
 
-def _marked(mark: bytes) -> Iterator[int]:
+def marked(mark: bytes) -> Iterator[int]:
+    """The numbers of all processes but this one that have a variable which begins with `mark`, "NAME=value"."""
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            # Gone meanwhile, or somebody else's: not ours.
-            with contextlib.suppress(OSError):
-                if any(part.startswith(mark) for part in (entry / "environ").read_bytes().split(b"\0")):
-                    yield int(entry.name)
+        if entry.name.isdigit() and int(entry.name) != os.getpid() and _carries(int(entry.name), mark):
+            yield int(entry.name)
+
+
+def _carries(process: int, mark: bytes) -> bool:
+    try:
+        variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    except OSError:  # gone meanwhile, or somebody else's: not ours
+        return False
+    return any(variable.startswith(mark) for variable in variables)
 
 
 def _kill(process: int, mark: bytes) -> None:
     with contextlib.suppress(OSError):  # it has ended
         handle = os.pidfd_open(process)
         try:
-            if process in _marked(mark):  # and its number is nobody else's by now
+            if _carries(process, mark):  # and its number is nobody else's by now
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
                 poll = select.poll()
                 poll.register(handle, select.POLLIN)
@@ -68,7 +75,7 @@ def main(mark: str) -> int:
     while sys.stdin.buffer.read(1 << 12):
         pass
     for _ in range(ROUNDS):
-        found = list(_marked(mark.encode()))
+        found = list(marked(mark.encode()))
         if not found:
             return 0
         for process in found:

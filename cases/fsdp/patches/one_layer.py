@@ -12,7 +12,6 @@ module says what has been patched, each application puts one more layer around e
 # releases = ">=2.10"
 # ///
 
-import functools
 import importlib
 import sys
 
@@ -34,19 +33,6 @@ OWNERS = (
 PLACES = [(owner, name) for owner in OWNERS for name, value in list(vars(owner).items()) if hasattr(value, "__code__")]
 
 
-def above(function):
-    @functools.wraps(function)
-    def others(*args, **kwargs):
-        return function(*args, **kwargs)
-
-    return others
-
-
-def patch_as_others_do():
-    for owner, name in PLACES:
-        setattr(owner, name, above(getattr(owner, name)))
-
-
 def layers():
     return {
         f"{owner.__name__}.{name}": count
@@ -56,14 +42,14 @@ def layers():
 
 
 if probe.param("others") == "below":
-    patch_as_others_do()
+    subject.wrap_as_others_do(PLACES)
 module = importlib.import_module(NAME)
 module._apply_fsdp_enhance_patch()
 once = layers()
 probe.check(any("post_forward" in place for place in once), "a forward pass is patched", layers=once)
 probe.equal(set(once.values()), {1}, "layers of each place")
 if probe.param("others") == "above":
-    patch_as_others_do()
+    subject.wrap_as_others_do(PLACES)
 for _ in range(3):
     if probe.param("applied_by") == "reload":
         importlib.reload(module)

@@ -12,7 +12,6 @@ fooled by whoever has patched after: each method then calls torch_npu's part twi
 # releases = ">=2.10"
 # ///
 
-import functools
 import importlib
 import sys
 
@@ -41,19 +40,6 @@ PLACES = [
 PLACES = [(owner, name) for owner, name in PLACES if hasattr(owner, name)]
 
 
-def above(function):
-    @functools.wraps(function)
-    def others(*args, **kwargs):
-        return function(*args, **kwargs)
-
-    return others
-
-
-def patch_as_others_do():
-    for owner, name in PLACES:
-        setattr(owner, name, above(getattr(owner, name)))
-
-
 def layers():
     return {f"{owner.__name__}.{name}": subject.layers_of_torch_npu(getattr(owner, name)) for owner, name in PLACES}
 
@@ -65,13 +51,13 @@ def apply():
 
 
 if probe.param("others") == "below":
-    patch_as_others_do()
+    subject.wrap_as_others_do(PLACES)
 import torch_npu
 
 apply()
 once = layers()
 if probe.param("others") == "above":
-    patch_as_others_do()
+    subject.wrap_as_others_do(PLACES)
 for _ in range(3):
     if probe.param("applied_by") == "reload":
         importlib.reload(sys.modules[NAME])

@@ -32,6 +32,13 @@ def has_layer(function: Any, patch: Any) -> bool:
     return False
 
 
+def wrap(owner: Any, name: str, patch: Any) -> None:
+    """Put what `patch` makes of `owner`'s attribute in its place, unless it is there. Raises AttributeError."""
+    found = getattr(owner, name)
+    if not has_layer(found, patch):
+        setattr(owner, name, patch(found))
+
+
 def _layers(function: Any) -> Iterator[FunctionType]:
     seen: set[int] = set()
     todo = [function]

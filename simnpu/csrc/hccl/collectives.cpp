@@ -312,7 +312,8 @@ SIMNPU_EXPORT HcclResult HcclAllReduce(void* sendBuf, void* recvBuf, uint64_t co
     Checked checked(comm);
     checked.type(dataType).reduction(dataType, op);
     const uint64_t element = size_of(static_cast<uint32_t>(dataType));
-    checked.memory("the send buffer", sendBuf, bytes_of(count, dataType)).memory("the receive buffer", recvBuf, bytes_of(count, dataType));
+    const uint64_t bytes = bytes_of(count, dataType);
+    checked.memory("the send buffer", sendBuf, bytes).memory("the receive buffer", recvBuf, bytes);
     if (!checked.ok()) return checked.result();
     const auto descriptor = with_op(describe_call(dataType, count), op);
     return submit(checked.communicator(), stream, [=](Communicator& c, uint64_t number) {

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from torch_npu_lazy.core.layers import has_layer
+from torch_npu_lazy.core.layers import has_layer, wrap
 
 SOURCE = """
 def patch(original):
@@ -75,6 +75,22 @@ def test_a_layer_is_found_by_another_copy(above: Callable[[Any], Any], below: An
     first, second = _copy(), _copy()
     assert has_layer(above(first.patch(below)), second.patch)
     assert has_layer(above(first.replacement), second.replacement)
+
+
+@pytest.mark.parametrize("above", ABOVE)
+def test_a_place_is_wrapped_once_by_all_copies(above: Callable[[Any], Any]) -> None:
+    owner = SimpleNamespace(place=_original)
+    wrap(owner, "place", _copy().patch)
+    assert owner.place is not _original
+    assert owner.place(1, 2) == (1, 2)
+    owner.place = wrapped = above(owner.place)
+    wrap(owner, "place", _copy().patch)
+    assert owner.place is wrapped
+
+
+def test_a_place_that_is_not_there_is_said() -> None:
+    with pytest.raises(AttributeError, match="place"):
+        wrap(SimpleNamespace(), "place", _copy().patch)
 
 
 @pytest.mark.parametrize("above", ABOVE)

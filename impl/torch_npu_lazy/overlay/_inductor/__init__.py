@@ -12,21 +12,19 @@ import torch_npu._inductor as this
 from torch_npu.utils._dynamo import patch_has_triton
 
 from torch_npu_lazy.core import events
-from torch_npu_lazy.core.layers import has_layer
+from torch_npu_lazy.core.layers import wrap
 from torch_npu_lazy.core.trigger import when_imported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
     from typing import Any
 
 
-def _say_what_is_missing(graph: ModuleType) -> None:
+def _say_what_is_missing(init_wrapper_code: Callable[..., None]) -> Callable[..., None]:
     """Have Inductor's graphs name the package to install, in the error that the caller gets. The wheel does in a
     warning, once in a process; torch says that the device is not supported."""
-    init_wrapper_code = graph.GraphLowering.init_wrapper_code
-    if has_layer(init_wrapper_code, _say_what_is_missing):
-        return
 
     @functools.wraps(init_wrapper_code)
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -43,26 +41,23 @@ def _say_what_is_missing(graph: ModuleType) -> None:
                 'its place, or choose another code generator with options={"npu_backend": ...}'
             ) from error
 
-    graph.GraphLowering.init_wrapper_code = checked
+    return checked
 
 
-def _pass_over_torchs_own_check(graph: ModuleType) -> None:
+def _pass_over_torchs_own_check(make_fallback: Callable[..., Any]) -> Callable[..., Any]:
     """Have Inductor's graphs leave an operator to the device where CI is set, too. There torch refuses it if it could
     take the operator apart, for its own developers' sake; NPU Inductor has chosen not to."""
-    make_fallback = graph.make_fallback
-    if has_layer(make_fallback, _pass_over_torchs_own_check):
-        return
 
     @functools.wraps(make_fallback)
     def unchecked(*args: Any, **kwargs: Any) -> Any:
         return make_fallback(*args, **{**kwargs, "warn": False})
 
-    graph.make_fallback = unchecked  # type: ignore[attr-defined]
+    return unchecked
 
 
 def _patch_graphs(graph: ModuleType) -> None:
-    _say_what_is_missing(graph)
-    _pass_over_torchs_own_check(graph)
+    wrap(graph.GraphLowering, "init_wrapper_code", _say_what_is_missing)
+    wrap(graph, "make_fallback", _pass_over_torchs_own_check)
 
 
 when_imported("torch._inductor.graph", _patch_graphs, again=_patch_graphs)

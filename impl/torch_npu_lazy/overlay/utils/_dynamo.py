@@ -15,7 +15,7 @@ import torch_npu
 import torch_npu.utils._dynamo as this
 from torch_npu.utils._backend_scope import _NpuBackendScope, chosen  # type: ignore[import-not-found]
 from torch_npu_lazy.core import events
-from torch_npu_lazy.core.layers import has_layer
+from torch_npu_lazy.core.layers import has_layer, wrap
 from torch_npu_lazy.core.once import Steps, run_once
 from torch_npu_lazy.core.trigger import Finder, finder, when_imported
 from torch_npu_lazy.profiles.steps import perform
@@ -114,8 +114,7 @@ def patch_dynamo_optimize() -> None:
     shows torch's own name, home and signature."""
     import torch._dynamo.eval_frame as home
 
-    if not has_layer(home.optimize, _npu_backend_first):
-        home.optimize = _npu_backend_first(home.optimize)  # type: ignore[assignment]
+    wrap(home, "optimize", _npu_backend_first)
     torch._dynamo.optimize = home.optimize
 
 
@@ -384,16 +383,16 @@ def patch_inductor_wrapper() -> None:
 def _patch_other_ways_in(compile_fx: Any) -> None:
     """Have a compile that does not come through the wrapper (a backend of the user's own, a package made ahead of
     time) find NPU Inductor, too. All ways meet behind compile_fx, which programs have bound by name."""
-    compile_main = compile_fx._maybe_wrap_and_compile_fx_main
-    if has_layer(compile_main, _patch_other_ways_in):
-        return
+    wrap(compile_fx, "_maybe_wrap_and_compile_fx_main", _in_scope)
 
+
+def _in_scope(compile_main: Any) -> Any:
     @functools.wraps(compile_main)
     def in_scope(*args: Any, **kwargs: Any) -> Any:
         with _NpuBackendScope(_resolve_npu_backend()):
             return compile_main(*args, **kwargs)
 
-    compile_fx._maybe_wrap_and_compile_fx_main = in_scope
+    return in_scope
 
 
 def _refuse_contradictions(options: dict[str, Any]) -> None:
@@ -450,17 +449,18 @@ def patch_stream_operators() -> None:
     """Have the operators that a captured graph has for streams and events find an NPU's streams as objects of the NPU's
     class: torch's refuse the events of releases in which these name no device. Safe to repeat."""
     from torch._dynamo.variables import streams
-    from torch_npu.npu.streams import _npu_stream
 
-    look_up = streams._get_stream_by_index
-    if has_layer(look_up, patch_stream_operators):
-        return
+    wrap(streams, "_get_stream_by_index", _npu_stream_by_index)
+
+
+def _npu_stream_by_index(look_up: Callable[[int], torch.Stream]) -> Callable[[int], torch.Stream]:
+    from torch_npu.npu.streams import _npu_stream
 
     def stream_by_index(index: int) -> torch.Stream:
         stream = look_up(index)
         return _npu_stream(stream) if stream.device.type == "npu" else stream
 
-    streams._get_stream_by_index = stream_by_index
+    return stream_by_index
 
 
 # --- has_triton ---
@@ -518,9 +518,8 @@ def patch_has_triton() -> None:
     from torch.utils import _triton
 
     _triton.has_triton = has_triton
-    supports_tma = getattr(_triton, "_device_supports_tma", None)
-    if supports_tma is not None and not has_layer(supports_tma, _never_on_an_npu):
-        _triton._device_supports_tma = _never_on_an_npu(supports_tma)
+    if hasattr(_triton, "_device_supports_tma"):
+        wrap(_triton, "_device_supports_tma", _never_on_an_npu)
     for name in ("torch._inductor.compile_fx", "torch._inductor.scheduler"):
         if name in sys.modules:
             sys.modules[name].has_triton = has_triton  # type: ignore[attr-defined]
@@ -533,15 +532,15 @@ def _leave_the_device_to_workers(pool: ModuleType) -> None:
     """Keep torch_npu out of the helper that forks Inductor's compile workers. There torch asks every known device for
     its properties, and then no worker can use the NPU, as the wheel does before it compiles several configurations of a
     kernel. A worker loads torch_npu with its first kernel."""
-    environment = pool.python_subprocess_env
-    if has_layer(environment, _leave_the_device_to_workers):
-        return
+    wrap(pool, "python_subprocess_env", _without_autoload)
 
+
+def _without_autoload(environment: Callable[[], dict[str, str]]) -> Callable[[], dict[str, str]]:
     @functools.wraps(environment)
     def without_autoload() -> dict[str, str]:
         return {**environment(), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 
-    pool.python_subprocess_env = without_autoload  # type: ignore[attr-defined]
+    return without_autoload
 
 
 # --- at import ---

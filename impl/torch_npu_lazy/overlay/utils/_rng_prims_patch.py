@@ -13,7 +13,7 @@ from torch._C import DispatchKey
 from torch._prims import rng_prims
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.types import _dtype
-from torch_npu_lazy.core.layers import has_layer
+from torch_npu_lazy.core.layers import wrap
 
 _HOME = "torch_npu.utils._inductor"
 """Where the replacements say that they come from: programs and tests know them by this module."""
@@ -86,10 +86,10 @@ def patch_register_philox_rand() -> None:
 
 
 def patch_rng_prims_device() -> None:
-    of_torch = rng_prims.get_device
-    if has_layer(of_torch, patch_rng_prims_device):
-        return
+    wrap(rng_prims, "get_device", _or_an_npu)
 
+
+def _or_an_npu(of_torch: Callable[..., str | None]) -> Callable[..., str | None]:
     @_replacement
     @functools.wraps(of_torch)
     def get_device(args: Sequence[Any], kwargs: dict[str, Any]) -> str | None:
@@ -99,7 +99,7 @@ def patch_rng_prims_device() -> None:
             return "npu"
         return device
 
-    rng_prims.get_device = get_device
+    return get_device
 
 
 # --- operators run with a state of the generator ---

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import torch_npu._init.patches.distributed_patches as this
-from torch_npu_lazy.core.layers import has_layer
+from torch_npu_lazy.core.layers import wrap
 from torch_npu_lazy.core.trigger import when_imported
 
 
@@ -57,12 +57,9 @@ def _apply_sharded_grad_scaler_patch(torch: Any) -> None:
 def _apply_wrapped_functions(torch: Any, torch_npu: Any) -> None:
     """Wrap what torchrun and the process groups use to meet."""
     ours = torch_npu.distributed.distributed_c10d
-    c10d = torch.distributed.distributed_c10d
-    if not has_layer(c10d.rendezvous, ours._trigger_rendezvous_decorator):
-        c10d.rendezvous = ours._trigger_rendezvous_decorator(c10d.rendezvous)
+    wrap(torch.distributed.distributed_c10d, "rendezvous", ours._trigger_rendezvous_decorator)
 
-    def wrap(launcher: Any) -> None:
-        if not has_layer(launcher._get_addr_and_port, ours._trigger__get_addr_and_port_decorator):
-            launcher._get_addr_and_port = ours._trigger__get_addr_and_port_decorator(launcher._get_addr_and_port)
+    def patch(launcher: Any) -> None:
+        wrap(launcher, "_get_addr_and_port", ours._trigger__get_addr_and_port_decorator)
 
-    when_imported("torch.distributed.launcher.api", wrap, again=wrap)
+    when_imported("torch.distributed.launcher.api", patch, again=patch)
