@@ -174,7 +174,9 @@ def _parsed(number: int, record: bytes) -> dict[str, Any]:
     try:
         entry = json.loads(record.decode("utf-8"), parse_constant=no_number)
         required = _REQUIRED[entry["kind"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except RecursionError:  # how deep json goes differs between Python's releases
+        raise _Damaged(f"record {number} is nested too deeply: {_shown(record)}") from None
+    except (ValueError, KeyError, TypeError) as error:
         raise _Damaged(f"record {number} is none: {type(error).__name__}: {error}: {_shown(record)}") from None
     if missing := [name for name in required if name not in entry]:
         raise _Damaged(f"record {number} lacks {', '.join(missing)}: {_shown(record)}")
@@ -182,7 +184,7 @@ def _parsed(number: int, record: bytes) -> dict[str, Any]:
         if name in entry and not right(entry[name]):
             raise _Damaged(f"record {number}: {name!r} has no value that it can have: {_shown(record)}")
     if _depth(entry) > DEPTH_LIMIT:
-        raise _Damaged(f"record {number} is nested more than {DEPTH_LIMIT} deep: {_shown(record)}")
+        raise _Damaged(f"record {number} is nested too deeply, in more than {DEPTH_LIMIT} levels: {_shown(record)}")
     return {name: _clipped(value) for name, value in entry.items()}
 
 

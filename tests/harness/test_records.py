@@ -43,8 +43,11 @@ def test_whole_records_are_believed() -> None:
         ({"kind": "unsupported", "reason": {}}, "'reason' has no value"),
         ({"kind": "note", "key": [], "value": 1}, "'key' has no value"),
         (b'{"kind": "note", "key": "a", "value": NaN}', "NaN is no number that a report can hold"),
-        (b'{"kind": "note", "key": "a", "value": ' + b"[" * 60 + b"]" * 60 + b"}", "nested more than 50 deep"),
-        (b'{"kind": "note", "key": "a", "value": ' + b"[" * 9000 + b"]" * 9000 + b"}", "RecursionError"),
+        (
+            b'{"kind": "note", "key": "a", "value": ' + b"[" * 60 + b"]" * 60 + b"}",
+            "nested too deeply, in more than 50 levels",
+        ),
+        (b'{"kind": "note", "key": "a", "value": ' + b"[" * 9000 + b"]" * 9000 + b"}", "nested too deeply"),
         (b'{"kind": "note", "key": "a", "value": ' + b"9" * 6000 + b"}", "ValueError"),
         (b'{"kind": ["check"]}', "TypeError"),
         (b'{"kind": "secret"}', "KeyError: 'secret'"),

@@ -78,11 +78,7 @@ Accounts* make_accounts() {
                                 "): give a path in a writable directory, \"stderr\" or \"memory\"";
         }
     }
-    if (!made->problem.empty()) {
-        // Callers such as is_available() may swallow the error, so say it once where a person sees it.
-        std::string line = "simnpu: " + made->problem + "\n";
-        [[maybe_unused]] auto written = ::write(STDERR_FILENO, line.data(), line.size());
-    }
+    if (!made->problem.empty()) tell(made->problem); // callers such as is_available() swallow the error
     ::pthread_atfork([] { accounts().mutex.lock(); }, [] { accounts().mutex.unlock(); },
                      [] {
                          accounts().mutex.unlock();
@@ -118,6 +114,11 @@ void write_record(const Counter& counter, const char* arguments, aclError result
 }
 
 } // namespace
+
+void tell(const std::string& what) {
+    const std::string line = "simnpu: " + what + "\n";
+    [[maybe_unused]] auto written = ::write(STDERR_FILENO, line.data(), line.size());
+}
 
 void mark_device_used() {
     g_device_used.store(true);

@@ -3,7 +3,12 @@
 
 #include "simnpu/cann.h"
 
+#include <string>
+
 namespace simnpu {
+
+// A line on stderr: for what a caller may keep to itself, so that a person sees it.
+void tell(const std::string& what);
 
 // From now on a forked child cannot use the device: the worker threads stay behind in the parent.
 void mark_device_used();

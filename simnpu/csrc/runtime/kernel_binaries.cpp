@@ -82,9 +82,13 @@ std::string unfit(const void* data, size_t size) {
         return "it is no ELF file (" + std::to_string(size) + " bytes that begin with " + start + ")";
     }
     std::memcpy(&header, data, sizeof header);
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kHostMachine)
-        return "it is code for machine " + std::to_string(header.e_machine) + ", not for this host's " + std::to_string(kHostMachine) +
-               ": the simulated NPU runs what its own bishengir-compile makes";
+    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kHostMachine) {
+        std::string what = "it is code for machine " + std::to_string(header.e_machine) + ", not for this host's " +
+                           std::to_string(kHostMachine) + ": the simulated NPU runs what its own bishengir-compile makes";
+        // Code of a real NPU that a library brings along: the generator dvm, for one, keeps the error to itself.
+        tell("a kernel's binary cannot be loaded: " + what);
+        return what;
+    }
     if (header.e_type != ET_DYN) return "it is no shared object (ELF type " + std::to_string(header.e_type) + ")";
     if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phoff > size ||
         header.e_phnum > (size - header.e_phoff) / sizeof(Elf64_Phdr))

@@ -343,9 +343,8 @@ class _NpugraphsBackendEntryPoint:
     @staticmethod
     def reset() -> None:
         """Give up all graphs; without graph trees there are none."""
-        graph_tree = sys.modules.get("torch_npu.npu._graph_tree")
-        if graph_tree is not None:
-            graph_tree.reset_npugraph_trees()
+        if "torch_npu.npu._graph_tree" in sys.modules:
+            import_module("torch_npu.npu._graph_tree").reset_npugraph_trees()  # waits, if its import is under way
 
 
 _npugraphs_backend_entrypoint = _NpugraphsBackendEntryPoint()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import sys
+from importlib import import_module
 
 import torch
 import torch_npu
@@ -125,7 +126,7 @@ def _npu_backend_first(optimize: Any) -> Any:
         if isinstance(backend, torch._TorchCompileWrapper):
             backend = backend.compiler_name
         if isinstance(backend, str) and backend == "npu":
-            sys.modules["torch_npu.dynamo"]._get_global_npu_backend(backend)
+            import_module("torch_npu.dynamo")._get_global_npu_backend(backend)
         return optimize(*args, **kwargs)
 
     return first
@@ -261,12 +262,12 @@ class _InductorNpuRegistry:
         if cls._loaded_backend != wanted:
             # Loading begins with taking back what is loaded: if it fails there is none.
             cls._loaded_backend = None
-            loaded: Any = sys.modules.get("torch_npu._inductor")
-            if loaded is None:
-                # The package's body loads the generator itself.
-                __import__("torch_npu._inductor")
-            else:
-                loaded._load_backend()
+            there = "torch_npu._inductor" in sys.modules
+            # Also where it is there: another thread's import of it may be under way.
+            package: Any = import_module("torch_npu._inductor")
+            # The package's body loads the generator itself.
+            if there:
+                package._load_backend()
             cls._loaded_backend = wanted
 
     @classmethod
