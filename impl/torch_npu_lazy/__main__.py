@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-from torch_npu_lazy import activation
+from torch_npu_lazy import activation, fast_launch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,13 @@ can take or by its own death: an exception, sys.exit, os._exit and SIGTERM inclu
 """
 
 
+_BUILD = """\
+Builds the C++ part of planned fast launch against the installed wheel, about 20 s, unless it is there. Without this the
+first compile with TORCHINDUCTOR_NPU_FAST_LAUNCH=1 does so. It lies in TORCH_NPU_LAZY_CACHE, else in torch_npu_lazy
+below XDG_CACHE_HOME or ~/.cache; CXX names another compiler. Images are best built with it inside.
+"""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -65,6 +72,14 @@ def _parser() -> argparse.ArgumentParser:
     status = commands.add_parser("status", help="tell whether it is enabled, and for which release there is a profile")
     status.add_argument("--json", action="store_true", help="print the same as one JSON object")
     status.set_defaults(run=_status)
+
+    build = commands.add_parser(
+        "build",
+        help="build the C++ part of planned fast launch now, instead of at the first compile",
+        description=_BUILD,
+        formatter_class=raw,
+    )
+    build.set_defaults(run=_build)
 
     explain = commands.add_parser(
         "explain",
@@ -97,13 +112,38 @@ def _status(options: argparse.Namespace) -> int:
     bootstrap = sys.modules.get("torch_npu_lazy.wheel.bootstrap")
     if bootstrap is not None:
         bootstrap.look()
-    found = activation.status()
+    found = {**activation.status(), "fast_launch": fast_launch.status()}
     if options.json:
         print(json.dumps(found))
         return 0
     enabled = f"enabled by {found['file']}" if found["enabled"] else "not enabled; a program must import torch_npu_lazy"
     # In one piece: a reader may leave after the first line.
-    print(f"environment  {found['python']}: {enabled}\nrelease      {found['refusal'] or found['profile']}")
+    print(
+        f"environment  {found['python']}: {enabled}\n"
+        f"release      {found['refusal'] or found['profile']}\n"
+        f"fast launch  {_fast_launch(found['fast_launch'])}"
+    )
+    return 0
+
+
+def _fast_launch(found: dict[str, object]) -> str:
+    if not found["on"]:
+        return f"off; {fast_launch.VARIABLE}=1 switches it on"
+    if found["refusal"]:
+        return f"on, but not usable, so every launch takes the usual way: {found['refusal']}"
+    return f"on, with {found['extension'] or 'an extension that the first compile will build'}"
+
+
+def _build(_: argparse.Namespace) -> int:
+    from torch_npu_lazy.fast_launch import native
+
+    try:
+        if not (path := native.kept()).exists():
+            print(f"building {path}", file=sys.stderr)
+        print(native.build())
+    except native.Unavailable as why:
+        print(f"torch_npu_lazy: {why}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -3,6 +3,8 @@ kept, and who caused it."""
 
 from __future__ import annotations
 
+import sys
+
 from torch_npu_lazy.core import events
 
 TYPE_CHECKING = False
@@ -15,7 +17,8 @@ _ENDS = ("done", "failed")
 
 
 def as_data(record: Iterable[Event] | None = None) -> dict[str, object]:
-    """What `as_text` says, for programs: lists "ran", "deferred", "kept" and "other", and the number "dropped".
+    """What `as_text` says, for programs: lists "ran", "deferred", "kept" and "other", the number "dropped", and
+    "launches", the call sites of planned fast launch (`fast_launch.sites.as_data`), None where it is off.
 
     Times are seconds; "at" counts from the first event, "took" is the duration; "by" is "module:line" of whoever asked,
     "from" the outermost line of the program or thread that led there; "inside" is how deep it is in others that ran.
@@ -64,6 +67,7 @@ def as_data(record: Iterable[Event] | None = None) -> dict[str, object]:
             for event in record
             if event.kind not in (*_ENDS, "defer", "run", "kept")
         ],
+        "launches": _launches(),
         "dropped": events.dropped(),
     }
 
@@ -97,9 +101,25 @@ def as_text(record: Iterable[Event] | None = None) -> str:
         (f"{entry['what']}{': ' if entry['detail'] else ''}{entry['detail']}" for entry in data["other"]),  # type: ignore[attr-defined]
         "nothing",
     )
+    if data["launches"] is not None:
+        section("Call sites of planned fast launch", map(_site, data["launches"]), "none")  # type: ignore[arg-type]
     if data["dropped"]:
         lines.append(f"{data['dropped']} later events were not kept.")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _launches() -> list[dict[str, object]] | None:
+    """Of the call sites of planned fast launch; None where it is off."""
+    sites = sys.modules.get("torch_npu_lazy.fast_launch.sites")
+    return None if sites is None else sites.as_data()
+
+
+def _site(entry: dict[str, object]) -> str:
+    reasons = ", ".join(f"{reason} {count}" for reason, count in entry["reasons"].items())  # type: ignore[attr-defined]
+    return (
+        f"{entry['id']}  {entry['kernel']}  {entry['state']}; launches: planned {entry['planned']}, by its launcher "
+        f"{entry['direct']}, full entry {entry['full']}{f' ({reasons})' if reasons else ''}"
+    )
 
 
 def _ran(entry: dict[str, object]) -> str:

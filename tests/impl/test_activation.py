@@ -294,9 +294,10 @@ def test_an_environment_that_cannot_be_changed_is_named_with_a_remedy(tmp_path: 
 def test_the_command_line_tells_the_status(run: Run, lazy: str | None, release: str) -> None:
     ended = run("-m", "torch_npu_lazy", "status", lazy=lazy)
     assert ended.returncode == 0, ended.stderr
-    environment_line, release_line = ended.stdout.splitlines()
+    environment_line, release_line, launch_line = ended.stdout.splitlines()
     assert "not enabled; a program must import torch_npu_lazy" in environment_line
     assert release_line == f"release      {release}"
+    assert launch_line == "fast launch  off; TORCHINDUCTOR_NPU_FAST_LAUNCH=1 switches it on"
 
 
 def test_the_command_line_asks_for_a_command(run: Run) -> None:

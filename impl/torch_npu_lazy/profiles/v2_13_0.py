@@ -34,6 +34,7 @@ PROFILE = Profile(
         "torch_npu.utils.patch_flexattention",
     ),
     replaced=(
+        "torch_npu._inductor.experimental.python_wrapper_fast_launch.patch",
         "torch_npu.contrib.transfer_to_npu",
         "torch_npu.utils._backend_scope",
         "torch_npu.utils._inductor",

@@ -885,6 +885,12 @@ def add_shape() -> None:
     case("tile", lambda x: x.tile(2, 2), t(3, 4))
     case("repeat_interleave", lambda x: x.repeat_interleave(2, 0), t(3, 4), grad=True)
     case("repeat_interleave tensor", lambda x, r: x.repeat_interleave(r, 0), t(3, 4), index(3, high=4))
+    for counts in ([1, 2, 3], [5], [0, 0, 4]):  # what they add up to is the result's size
+        case(
+            f"repeat_interleave {counts}",
+            lambda x, counts=counts: x.repeat_interleave(torch.tensor(counts, device=x.device), 0),
+            t(3, 4),
+        )
     case("tril", lambda x: x.tril(-1), t(4, 4), reaches="Tril", dtypes=FLOATS, grad=True)
     case("triu", lambda x: x.triu(1), t(2, 4, 5), reaches="Triu", dtypes=FLOATS, grad=True)
     case("tril_", lambda x: x.clone().tril_(), t(4, 4))
