@@ -47,7 +47,7 @@ def status() -> dict[str, object]:
 def call_site(**known: Any) -> Callable[..., Any]:
     """What stands for `KERNEL.run` in generated code, called as `site(KERNEL, *arguments, stream=stream)`.
 
-    known: what the code generator knows, see `codegen.Metadata`.
+    known: what the code generator knows, see `codegen.metadata`.
     """
     from .sites import Site
 
